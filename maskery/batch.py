@@ -1,0 +1,87 @@
+"""What the network is fed: one frozen `Batch`, made on the CPU by one function (`maskery.feed`).
+
+Shapes: B rows, T slots a row, n targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T", "Batch", "Targets")
+
+
+class Edit(IntEnum):
+    """What corruption did to a slot."""
+
+    NONE = 0
+    MASK = 1
+    RANDOM = 2
+    KEEP = 3
+    SIMILAR = 4
+    SHUFFLED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """What one objective asks of a batch."""
+
+    index: Tensor
+    """(n,) flat slots b*T+t, ascending; or row numbers for questions about a row."""
+    label: Tensor
+    """(n,)"""
+    extra: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def to(self, device: torch.device | str) -> Targets:
+        return _moved(self, device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    step: int
+    rows: Tensor
+    """(B,) row numbers of the plan."""
+    ids: Tensor
+    """(B,T) what the network reads, padded on the right."""
+    length: Tensor
+    """(B,) real slots."""
+    segments: Tensor
+    """(B,T)"""
+    positions: Tensor
+    """(B,T) position numbers: data, not an arange, for branches, offsets and decoders."""
+    original: Tensor
+    """(B,T) ids before corruption."""
+    edit: Tensor
+    """(B,T) uint8, an `Edit`."""
+    slots: Mapping[str, Tensor] = field(default_factory=dict)
+    """(B,T) named facts per slot that predicates read: document, word, order, branch."""
+    targets: Mapping[str, Targets] = field(default_factory=dict)
+    decoder: Batch | None = None
+
+    @property
+    def size(self) -> int:
+        return int(self.ids.shape[0])
+
+    @property
+    def tokens(self) -> int:
+        """Real positions."""
+        return int(self.length.sum())
+
+    def to(self, device: torch.device | str) -> Batch:
+        return _moved(self, device)
+
+
+def _moved(value: T, device: torch.device | str) -> T:
+    changes: dict[str, object] = {}
+    for item in fields(value):
+        content = getattr(value, item.name)
+        if isinstance(content, (Tensor, Batch, Targets)):
+            changes[item.name] = content.to(device)
+        elif isinstance(content, Mapping):
+            changes[item.name] = {name: inner.to(device) for name, inner in content.items()}
+    return replace(value, **changes)
