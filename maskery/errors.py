@@ -9,8 +9,9 @@
     │   ├── UnknownName          a name that no registry holds (nearest names listed)
     │   ├── CheckpointError      a model or run folder
     │   └── ExistsError          something is already there
-    └── TrainingError            a run that cannot go on
-        └── NonFiniteError       a loss or gradient that is not a number
+    ├── TrainingError            a run that cannot go on
+    │   └── NonFiniteError       a loss or gradient that is not a number
+    └── Stopped                  exit 130 or 143: a signal came, the state is saved
 """
 
 from __future__ import annotations
@@ -93,3 +94,11 @@ class TrainingError(MaskeryError):
 
 class NonFiniteError(TrainingError):
     pass
+
+
+class Stopped(MaskeryError):
+    """Ctrl-C or SIGTERM, after the state was saved."""
+
+    def __init__(self, cause: str, *, signal_number: int, repair: str | None = None) -> None:
+        self.exit_code = 128 + signal_number
+        super().__init__(cause, repair=repair)

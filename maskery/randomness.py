@@ -21,6 +21,7 @@ Keys = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
+_SORTED = 256
 
 
 def _mix(x: Keys) -> Keys:
@@ -74,22 +75,27 @@ def below(row_keys: ArrayLike, purpose: str, limit: ArrayLike, at: ArrayLike = 0
 
 
 def permute(order_key: int, index: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Where a keyed permutation of range(size) sends `index`; O(1) each, no array of `size` is made.
+    """Where a keyed permutation of range(size) sends `index`; O(1) each, no array of more than `_SORTED` is made.
 
-    A four-round Feistel network on the smallest even number of bits that holds `size`; a value that lands outside
-    is sent through again (cycle walking), which keeps it a permutation.
+    A six-round Feistel network on the smallest even number of bits that holds `size`; a value that lands outside
+    is sent through again (cycle walking), which keeps it a permutation. On a handful of bits no number of rounds
+    makes all permutations equally likely, so a small range is ordered by sorting random bits.
     """
     places = np.atleast_1d(np.asarray(index, dtype=np.int64))
     if size < 1 or (places.size and (int(places.min()) < 0 or int(places.max()) >= size)):
         raise ValueError(f"permute: index outside 0..{size - 1}")
-    half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+    if size <= _SORTED:
+        order: NDArray[np.int64] = np.argsort(_absorb(_words(order_key), np.arange(size)), kind="stable")
+        return order[places]
+    half = np.uint64(((size - 1).bit_length() + 1) // 2)
     low = (_ONE << half) - _ONE
+    round_keys = _absorb(_words(order_key), np.arange(6))
     value = places.astype(np.uint64)
     todo = np.ones(value.shape, dtype=bool)
     while todo.any():
         left, right = value[todo] >> half, value[todo] & low
-        for round_number in range(4):
-            left, right = right, left ^ (_absorb(_absorb(_words(order_key), round_number), right) & low)
+        for number in range(6):
+            left, right = right, left ^ (_absorb(round_keys[number : number + 1], right) & low)
         value[todo] = (left << half) | right
         todo = value >= np.uint64(size)
     return value.astype(np.int64)

@@ -1,0 +1,11 @@
+"""The command line: `maskery VERB`, one file per verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    from maskery.cli.app import run
+
+    return run(arguments)

@@ -71,12 +71,12 @@ class ModelConfig(Config):
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         return self
 
-    def shape(self, vocabulary: int) -> Shape:
-        """The same answers with every automatic number worked out, and the vocabulary's size."""
+    def shape(self, vocabulary: int, visibility: str = "full") -> Shape:
+        """The same answers with every automatic number worked out, the vocabulary's size and who sees whom."""
         plain = self.plain()
         plain["feedforward"] = self.feedforward or 4 * self.width
         plain["embedding"] = self.embedding or self.width
-        return Shape(vocabulary=vocabulary, **plain)
+        return Shape(vocabulary=vocabulary, visibility=visibility, **plain)
 
 
 class Shape(ModelConfig):

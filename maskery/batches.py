@@ -7,24 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from enum import IntEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from maskery.edit import Edit as Edit
+
 T = TypeVar("T", "Batch", "Targets")
-
-
-class Edit(IntEnum):
-    """What corruption did to a slot."""
-
-    NONE = 0
-    MASK = 1
-    RANDOM = 2
-    KEEP = 3
-    SIMILAR = 4
-    SHUFFLED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +65,29 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         return _moved(self, device)
 
+    def one(self, row: int) -> Batch:
+        """The given row alone, without padding and without targets: for pictures and analyses."""
+        length = int(self.length[row])
+
+        def cut(grid: Tensor) -> Tensor:
+            return grid[row : row + 1, :length]
+
+        return replace(
+            self,
+            rows=self.rows[row : row + 1],
+            length=self.length[row : row + 1],
+            ids=cut(self.ids),
+            segments=cut(self.segments),
+            positions=cut(self.positions),
+            original=cut(self.original),
+            edit=cut(self.edit),
+            slots={name: cut(fact) for name, fact in self.slots.items()},
+            targets={},
+        )
+
 
 def _moved(value: T, device: torch.device | str) -> T:
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     for item in fields(value):
         content = getattr(value, item.name)
         if isinstance(content, (Tensor, Batch, Targets)):

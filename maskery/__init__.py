@@ -1,0 +1,45 @@
+"""One Transformer, every mask: the public names, imported when they are first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maskery.batches import Batch as Batch
+    from maskery.checkpoint.load import load as load
+    from maskery.checkpoint.model import Model as Model
+    from maskery.corpus.store import Corpus as Corpus
+    from maskery.errors import MaskeryError as MaskeryError
+    from maskery.feed import batch as batch
+    from maskery.recipes.recipe import Recipe as Recipe
+    from maskery.recipes.recipe import recipe as recipe
+    from maskery.text.tokenizer import Tokenizer as Tokenizer
+    from maskery.train.run import Run as Run
+    from maskery.train.run import pretrain as pretrain
+
+_HOME = {
+    "Batch": "maskery.batches",
+    "Corpus": "maskery.corpus.store",
+    "MaskeryError": "maskery.errors",
+    "Model": "maskery.checkpoint.model",
+    "Recipe": "maskery.recipes.recipe",
+    "Run": "maskery.train.run",
+    "Tokenizer": "maskery.text.tokenizer",
+    "batch": "maskery.feed",
+    "load": "maskery.checkpoint.load",
+    "pretrain": "maskery.train.run",
+    "recipe": "maskery.recipes.recipe",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'maskery' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

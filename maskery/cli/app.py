@@ -1,0 +1,123 @@
+"""The entry of the command line: a table of verbs. A verb's module is imported when it is called, so help is quick.
+
+A verb is a function with typer's annotations, or a `typer.Typer` where it has verbs of its own. It prints its result
+on stdout, talks on stderr, and returns None or an exit code: 0 done, 1 failed, 2 usage or bad input, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from maskery.errors import InputError, MaskeryError, UnknownName
+
+
+class Verb(NamedTuple):
+    piece: str
+    help: str
+
+
+VERBS: dict[str, Verb] = {
+    "recipes": Verb("maskery.cli.recipes:app", "List, show and compare recipes"),
+    "corpus": Verb("maskery.cli.corpus:app", "Turn text files into a corpus"),
+    "inspect": Verb("maskery.cli.inspect:inspect", "Show the rows that training will see"),
+    "pretrain": Verb("maskery.cli.pretrain:pretrain", "Train a model from a recipe and a corpus"),
+    "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe: shape and parameters"),
+    "fill": Verb("maskery.cli.fill:fill", "Fill the [MASK] in a text"),
+    "doctor": Verb("maskery.cli.doctor:doctor", "Check this machine and installation"),
+    "demo": Verb("maskery.cli.demo:demo", "Walk the whole way once: text, corpus, training, use"),
+}
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _never_fail_to_print()
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except MaskeryError as error:
+        print(error.text(), file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has gone; stdout is pointed at nothing so that the interpreter's last flush is quiet too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        print("this is a defect in maskery; please report it with the lines above", file=sys.stderr)
+        return 1
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments:
+        print(help_text(), file=sys.stderr)
+        return 2
+    first, rest = arguments[0], arguments[1:]
+    if first in ("--help", "-h"):
+        print(help_text())
+        return 0
+    if first == "--version":
+        from importlib.metadata import version
+
+        print(f"maskery {version('maskery')}")
+        return 0
+    if first.startswith("-"):
+        raise InputError(f"unknown option {first!r} before the command", repair="maskery --help")
+    if first not in VERBS:
+        raise UnknownName("command", first, VERBS)
+    return _run_verb(first, rest)
+
+
+def help_text() -> str:
+    width = max(map(len, VERBS))
+    lines = [
+        "One Transformer, every mask: pretrain, look into and use models of the BERT family.",
+        "",
+        "Usage: maskery COMMAND ...        maskery COMMAND --help        maskery --version",
+        "",
+        "Commands:",
+        *(f"  {name:{width}}  {verb.help}" for name, verb in VERBS.items()),
+    ]
+    return "\n".join(lines)
+
+
+def load_verb(name: str) -> Any:
+    module, _, attribute = VERBS[name].piece.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _run_verb(name: str, arguments: list[str]) -> int:
+    piece = load_verb(name)
+    import typer
+
+    from maskery.cli.settings import new_app
+
+    app = piece
+    if not isinstance(piece, typer.Typer):
+        app = new_app()
+        app.command()(piece)
+    usage_error: Any = typer.BadParameter.__mro__[2]  # click's base of all usage errors; typer does not export it
+    try:
+        result = typer.main.get_command(app).main(args=arguments, prog_name=f"maskery {name}", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except usage_error as error:
+        error.show()
+        return int(error.exit_code)
+    return result if isinstance(result, int) else 0
+
+
+def _never_fail_to_print() -> None:
+    """A terminal that lacks a character gets its escape, never an exception in place of the result."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")

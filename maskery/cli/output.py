@@ -1,0 +1,114 @@
+"""What verbs share on the way out: results on stdout, talk on stderr, JSON for machines, progress with an estimate."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+WIDTH_WITHOUT_TERMINAL = 120
+
+
+class Update(Protocol):
+    """Tell how much is done; `total` may be corrected on the way, `note` is shown beside the bar."""
+
+    def __call__(self, done: float, total: float | None = None, note: str = "") -> None: ...
+
+
+def results() -> Console:
+    """For tables and text on stdout; as wide as the terminal, or 120 columns into a pipe."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WITHOUT_TERMINAL
+    return Console(markup=False, highlight=False, emoji=False, width=wide)
+
+
+def talk() -> Console:
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def say(message: str) -> None:
+    """One remark on stderr, whole: a terminal may wrap it, a log gets one line."""
+    talk().print(message, soft_wrap=True)
+
+
+def emit_json(value: Any) -> None:
+    """One JSON value on stdout; not-a-number is an error, because JSON has none."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
+
+
+@contextmanager
+def progress(
+    label: str,
+    total: float | None = None,
+    *,
+    every: float = 10.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Update]:
+    """A bar where stderr is a terminal; elsewhere one line every `every` seconds and one at the end."""
+    console = talk()
+    if not console.is_terminal:
+        lines = _Lines(label, total, every, clock)
+        yield lines
+        lines.finish()
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+    ) as bars:
+        task = bars.add_task(label, total=total, note="")
+
+        def update(done: float, total: float | None = None, note: str = "") -> None:
+            bars.update(task, completed=done, total=total, note=note)
+
+        yield update
+
+
+class _Lines:
+    """Progress for a log file."""
+
+    def __init__(self, label: str, total: float | None, every: float, clock: Callable[[], float]) -> None:
+        self.label, self.total, self.every, self.clock = label, total, every, clock
+        self.begun = self.told = clock()
+        self.done = 0.0
+
+    def __call__(self, done: float, total: float | None = None, note: str = "") -> None:
+        self.done, self.total = done, total if total is not None else self.total
+        now = self.clock()
+        if now - self.told >= self.every:
+            self.told = now
+            say(self._line(now - self.begun, note))
+
+    def _line(self, elapsed: float, note: str) -> str:
+        parts = [f"{self.label}: {self.done:g}"]
+        if self.total:
+            parts = [f"{self.label}: {100 * self.done / self.total:.0f} %"]
+            if self.done > 0:
+                left = elapsed * max(0.0, self.total - self.done) / self.done
+                parts.append(f"about {duration(left)} left")
+        return ", ".join([*parts, note] if note else parts)
+
+    def finish(self) -> None:
+        say(f"{self.label}: done in {duration(self.clock() - self.begun)}")
+
+
+def duration(seconds: float) -> str:
+    """90.4 -> 1m 30s"""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"

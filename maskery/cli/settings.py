@@ -1,0 +1,51 @@
+"""What verbs share on the way in: the typer app, common options, and `--set axis.key=value`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from maskery.errors import InputError
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, e.g. model.layers=4."),
+]
+SizeOption = Annotated[str | None, typer.Option("--size", help="tiny, mini, small, medium, base or large.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def new_app(help: str | None = None) -> typer.Typer:
+    """Plain help (square brackets are text, not markup) and plain tracebacks."""
+    return typer.Typer(
+        help=help,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+
+
+def parse_settings(settings: Iterable[str] | None) -> dict[str, Any]:
+    """["model.layers=4", "rows.kind=stream"] -> overrides; a value is read as TOML, or else taken as a text."""
+    parsed: dict[str, Any] = {}
+    for setting in settings or ():
+        key, equals, value = setting.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise InputError(f"--set {setting!r} is not KEY=VALUE", repair="--set model.layers=4")
+        if key in parsed:
+            raise InputError(f"--set gives {key} twice", repair=f"keep one --set {key}=...")
+        parsed[key] = parse_value(value.strip())
+    return parsed
+
+
+def parse_value(text: str) -> Any:
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return document["value"] if len(document) == 1 else text

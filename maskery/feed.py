@@ -1,0 +1,142 @@
+"""The one function that makes batches: a pure function of (recipe, corpus, seed, step).
+
+Nothing in a row depends on workers, ranks, micro-batches or the rows beside it. Rows come from the plan of the step's
+phase; epoch e visits all R rows of the plan in the order of a keyed permutation; rank r of w takes a contiguous slice
+of the step's rows, and micro-batches slice again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from maskery import randomness
+from maskery.batches import Batch
+from maskery.corpus.store import Corpus
+from maskery.corruption.corrupt import corrupt
+from maskery.errors import InputError
+from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.protocol import Objective
+from maskery.phases import Phase, phase_at, phases_of
+from maskery.recipes.recipe import Recipe
+from maskery.rows.plan import RowPlan, plan_rows
+from maskery.rows.ragged import Rows, gather
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Batches of one recipe over one corpus. `split="heldout"` serves the part set aside."""
+
+    recipe: Recipe
+    corpus: Corpus
+    seed: int
+    split: str = "train"
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        return phases_of(self.recipe.training)
+
+    @cached_property
+    def objectives(self) -> Mapping[str, Objective]:
+        return {name: OBJECTIVES.get(name)() for name in self.recipe.objectives}
+
+    def plan(self, phase: Phase) -> RowPlan:
+        plan = plan_rows(self.recipe.rows, self.corpus, phase.length, self.seed, self.split)
+        if len(plan) == 0:
+            raise InputError(
+                f"the {self.split} part of the corpus gives no row of kind {self.recipe.rows.kind}",
+                where=self.corpus.path,
+                repair="build the corpus from more text" + (" or with a larger --heldout" * (self.split != "train")),
+            )
+        return plan
+
+    def numbers(self, step: int) -> tuple[Phase, NDArray[np.int64], NDArray[np.int64]]:
+        """The step's phase, and the epoch and plan row of each of its rows."""
+        phase = phase_at(self.phases, step)
+        total = len(self.plan(phase))
+        visit = np.arange(phase.batch, dtype=np.int64) + (step - phase.first) * phase.batch
+        epochs, places = visit // total, visit % total
+        rows = np.empty_like(places)
+        for epoch in np.unique(epochs):
+            here = epochs == epoch
+            rows[here] = self.visit(phase, places[here], int(epoch))
+        return phase, epochs, rows
+
+    def visit(self, phase: Phase, places: NDArray[np.int64], epoch: int = 0) -> NDArray[np.int64]:
+        """The plan rows that an epoch visits at the given places of its order."""
+        order = randomness.key(self.seed, f"order {self.split} {phase.number}", epoch)
+        return randomness.permute(order, places, len(self.plan(phase)))
+
+    def batch(self, step: int, rank: int = 0, world: int = 1) -> Batch:
+        """All rows that one rank reads at one step."""
+        phase, epochs, rows = self.numbers(step)
+        mine = share(len(rows), rank, world)
+        return self.make(step, phase, epochs[mine], rows[mine])
+
+    def micro_batches(self, step: int, rank: int, world: int, micro: int) -> list[Batch]:
+        """The same rows in slices of `micro`."""
+        phase, epochs, rows = self.numbers(step)
+        mine = share(len(rows), rank, world)
+        cuts = range(mine.start, mine.stop, micro)
+        parts = [slice(start, min(start + micro, mine.stop)) for start in cuts]
+        return [self.make(step, phase, epochs[part], rows[part]) for part in parts]
+
+    def make(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Batch:
+        """The batch of the given plan rows, corrupted and asked about."""
+        rows = gather(self.plan(phase), numbers, self.corpus)
+        stream = f"mask {self.split} {phase.number}"
+        static = self.recipe.corruption.when == "static"
+        counters = (numbers,) if static else (epochs, numbers)
+        keys = randomness.keys(self.seed, stream, *counters)
+        rows = corrupt(rows, self.recipe.corruption, keys, self.corpus.facts)
+        return padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)
+
+
+def share(rows: int, rank: int, world: int) -> slice:
+    """Rank's contiguous part of the step's rows; sizes differ by at most one."""
+    return slice(rows * rank // world, rows * (rank + 1) // world)
+
+
+def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int, offset: int) -> Batch:
+    """Ragged rows -> a padded batch with its targets."""
+    lengths = np.diff(rows.start)
+    slots = int(lengths.max()) if len(lengths) else 0
+    flat = rows.row * slots + rows.slot
+
+    def spread(values: NDArray[np.generic], fill: int, dtype: torch.dtype) -> Tensor:
+        grid = np.full(len(lengths) * slots, fill, dtype=np.int64)
+        grid[flat] = values
+        return torch.from_numpy(grid.reshape(len(lengths), slots)).to(dtype)
+
+    positions = torch.arange(offset, offset + slots).expand(len(lengths), slots)
+    return Batch(
+        step=step,
+        rows=torch.from_numpy(rows.number.astype(np.int64)),
+        ids=spread(rows.ids, pad, torch.long),
+        length=torch.from_numpy(lengths.astype(np.int64)),
+        segments=spread(rows.segment, 0, torch.long),
+        positions=positions,
+        original=spread(rows.original, pad, torch.long),
+        edit=spread(rows.edit, 0, torch.uint8),
+        slots={"document": spread(rows.document, -1, torch.long)},
+        targets={name: objective.ask(rows, slots) for name, objective in objectives.items()},
+    )
+
+
+def batch(
+    recipe: Recipe,
+    corpus: Corpus,
+    step: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    seed: int | None = None,
+    split: str = "train",
+) -> Batch:
+    """What training will read at `step`: `batch(step=0)` feeds update 1."""
+    return Feed(recipe, corpus, recipe.training.seed if seed is None else seed, split).batch(step, rank, world)

@@ -1,0 +1,117 @@
+"""Information flow: which slots' contents a state can depend on, layer by layer, and whether a question leaks.
+
+Reachability is boolean matrix algebra over visibility. After layer l a query knows the union of what the keys it sees
+knew after layer l-1, and (through the residual sum) what it knew itself. It equals the non-zero pattern of the
+network's Jacobian. A question leaks when the asked slot can reach a slot that shows the answer.
+
+Shapes: T slots; R[q, s] says that the state of q depends on the content of s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from maskery.batches import Batch
+from maskery.model.transformer import Network, inputs_of
+from maskery.model.visibility import View, Visibility, dense
+
+
+def _through(visible: Tensor, known: Tensor) -> Tensor:
+    return (visible.float() @ known.float()) > 0
+
+
+def reach(visible: Tensor, layers: int, *, residual: bool = True, start: Tensor | None = None) -> list[Tensor]:
+    """What each slot knows before layer 1 and after each layer: layers + 1 matrices (T,T)."""
+    known = torch.eye(visible.shape[-1], dtype=torch.bool) if start is None else start
+    steps = [known]
+    for _ in range(layers):
+        seen = _through(visible, known)
+        known = seen | known if residual else seen
+        steps.append(known)
+    return steps
+
+
+def reach_two_streams(content: Tensor, query: Tensor, layers: int) -> list[Tensor]:
+    """What the query stream knows after each layer, when it reads a content stream and nobody reads it."""
+    states = reach(content, layers)
+    known = torch.zeros_like(query)
+    steps = [known]
+    for layer in range(layers):
+        known = known | _through(query, states[layer])
+        steps.append(known)
+    return steps
+
+
+def visible_row(visibility: Visibility, batch: Batch, row: int) -> Tensor:
+    """(t,t) who sees whom among the real slots of one row."""
+    length = int(batch.length[row])
+    places = torch.arange(length).unsqueeze(0)
+    facts = {name: batch.slots[name][row : row + 1, :length] for name in visibility.needs}
+    view = View(q_pos=places, k_pos=places, q_slots=facts, k_slots=facts)
+    return dense(visibility.bind(view), view)[0, 0]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A target that can read its own answer."""
+
+    row: int
+    asked: int
+    answer: int
+    layer: int
+    path: tuple[int, ...]
+    """The slots between the asked one and the answer, in the order of reading back."""
+
+    def text(self) -> str:
+        way = f"through position {' and '.join(map(str, self.path))}" if self.path else "directly"
+        answer = "" if self.asked == self.answer else f", which stands at position {self.answer},"
+        return f"position {self.asked} reaches its own answer{answer} in layer {self.layer} {way}"
+
+
+def find_leak(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Leak | None:
+    """The first target whose answer stands in a slot that corruption left as it was and that it can reach."""
+    slots = batch.ids.shape[1]
+    shown = (batch.edit == 0).flatten()[answer]
+    asked, answer = asked[shown], answer[shown]
+    for row in torch.unique(asked // slots).tolist():
+        mine = asked // slots == row
+        steps = reach(visible_row(network.visibility, batch, row), network.shape.layers)
+        questions = zip((asked[mine] % slots).tolist(), (answer[mine] % slots).tolist(), strict=True)
+        for query, slot in questions:
+            if bool(steps[-1][query, slot]):
+                return _trace(steps, visible_row(network.visibility, batch, row), row, query, slot)
+    return None
+
+
+def _trace(steps: list[Tensor], visible: Tensor, row: int, asked: int, answer: int) -> Leak:
+    """The shortest way from the asked slot back to the answer."""
+    layer = next(number for number, known in enumerate(steps) if bool(known[asked, answer]))
+    path: list[int] = []
+    place = asked
+    for depth in range(layer, 1, -1):
+        place = int((visible[place] & steps[depth - 1][:, answer]).nonzero()[0])
+        path.append(place)
+    return Leak(row, asked, answer, layer, tuple(path))
+
+
+def jacobian_pattern(network: Network, batch: Batch, row: int) -> Tensor:
+    """(t,t) where the last state of q really depends on the input vector of s: the measured side of `reach`."""
+    one = batch.one(row)
+    embedded: list[Tensor] = []
+
+    def keep(_module: object, _inputs: object, output: Tensor) -> Tensor:
+        leaf = output.detach().requires_grad_()
+        embedded.append(leaf)
+        return leaf
+
+    hook = network.embeddings.register_forward_hook(keep)
+    try:
+        packed = network(inputs_of(one)).packed
+    finally:
+        hook.remove()
+    weights = torch.linspace(0.5, 1.5, packed.shape[1])
+    rows = [torch.autograd.grad((packed[q] * weights).sum(), embedded[0], retain_graph=True)[0] for q in range(packed.shape[0])]
+    return torch.stack([gradient.abs().amax(1) > 0 for gradient in rows])

@@ -1,0 +1,49 @@
+"""What stands on top of the network: one small module for each kind of question.
+
+Shapes: n selected slots, D width, E embedding width, V vocabulary, C classes.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from maskery.model.block import ACTIVATIONS
+from maskery.model.config import Shape
+from maskery.model.linear import Linear, Norm
+
+
+class TokenHead(nn.Module):
+    """States -> scores over the vocabulary: dense, activation, norm, then the token embeddings themselves and a bias.
+
+    The embedding matrix stays the network's: it is handed to `forward`, so it is counted, saved and trained once.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[shape.activation]
+        self.dense = Linear(shape.width, shape.embedding)
+        self.norm = Norm(shape.embedding, shape.eps)
+        self.bias = nn.Parameter(torch.empty(shape.vocabulary))
+
+    def transform(self, x: Tensor) -> Tensor:
+        """(n,D) -> (n,E)"""
+        y: Tensor = self.norm(self.activation(self.dense(x)))
+        return y
+
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
+        """(...,D) and the embedding matrix (V,E) -> (...,V)"""
+        return F.linear(self.transform(x), tokens, self.bias)
+
+
+class ClassHead(nn.Module):
+    """States -> scores over C classes."""
+
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.dense = Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.dense(x)
+        return y

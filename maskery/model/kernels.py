@@ -1,0 +1,174 @@
+"""The ways to compute attention, all giving the same numbers. A query that may see nothing yields zeros in each.
+
+- `PackedAttention`: matmul, softmax, matmul over packed rows grouped by length, with its own backward pass that
+  works in place. The quick one on a CPU for rows up to a few hundred slots, and with attention dropout at any length.
+- `sdpa`: torch's fused kernel: longer rows without dropout.
+- `explicit`: plain differentiable operations; takes score and value terms of a position scheme and hands out weights.
+- `flex`: flex_attention with a block mask, on a GPU (a CPU has its forward pass only).
+
+Shapes: N packed slots, D width, H heads, K head width, b rows and t slots of one group, Q queries, S keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from maskery.model.dropout import dropout, dropped, keep_scale, level
+from maskery.model.layout import Group
+from maskery.model.positions import PositionScheme
+from maskery.model.visibility import Predicate
+
+SDPA_FROM = 256
+"""Rows of at least this many slots go to torch's fused kernel when there is no attention dropout."""
+
+
+def choose(length: int, device: torch.device, p: float, in_attention: bool, capture: bool) -> str:
+    """The kernel for a group of rows, by measured speed."""
+    if capture or in_attention:
+        return "explicit"
+    if device.type != "cpu":
+        return "flex" if level(p) == 0 else "explicit"
+    return "sdpa" if length >= SDPA_FROM and level(p) == 0 else "packed"
+
+
+def split_heads(x: Tensor, rows: int, parts: int, heads: int) -> Tensor:
+    """(rows*t, parts*D) -> contiguous (parts, rows, H, t, K)."""
+    split = x.view(rows, -1, parts, heads, x.shape[1] // (parts * heads))
+    return split.permute(2, 0, 3, 1, 4).contiguous()
+
+
+def _product(a: Tensor, b: Tensor, alpha: float) -> Tensor:
+    """alpha * a @ b without a pass over the result for alpha."""
+    return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0.0, alpha=alpha)
+
+
+def _weights(q: Tensor, k: Tensor, allowed: Tensor | None, rows: int, scale: float) -> Tensor:
+    """(b*H,t,K) queries and keys -> (b*H,t,t) softmax weights, computed in one buffer."""
+    weights = _product(q, k.transpose(1, 2), scale)
+    if allowed is None:
+        return torch.softmax(weights, -1, out=weights)
+    by_row = weights.view(rows, -1, *weights.shape[1:])
+    by_row.masked_fill_(~allowed, -torch.inf)
+    torch.softmax(weights, -1, out=weights)
+    return by_row.masked_fill_(~allowed.any(-1, keepdim=True), 0.0).view_as(weights)
+
+
+class PackedAttention(torch.autograd.Function):
+    """Self-attention of packed rows: (N, 3*D) queries, keys and values -> (N, D)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, qkv: Tensor, groups: Sequence[Group], allowed: Sequence[Tensor | None], heads: int, p: float
+    ) -> Tensor:
+        width = qkv.shape[1] // 3
+        out = qkv.new_empty(qkv.shape[0], width)
+        ctx.groups, ctx.heads, ctx.p = groups, heads, p
+        ctx.scale = (width // heads) ** -0.5
+        saved: list[Tensor] = []
+        for group, mask in zip(groups, allowed, strict=True):
+            parts = split_heads(qkv[group.start : group.stop], group.rows, 3, heads).flatten(1, 2)
+            q, k, v = parts.unbind()
+            weights = _weights(q, k, mask, group.rows, ctx.scale)
+            saved += [parts, weights]
+            if level(p):
+                gone = dropped(weights.shape, p)
+                saved.append(gone)
+                mixed = _product(weights.masked_fill(gone, 0.0), v, keep_scale(p))
+            else:
+                mixed = torch.bmm(weights, v)
+            _merge(out[group.start : group.stop], mixed, group.rows, heads)
+        ctx.save_for_backward(*saved)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+        (grad_out,) = gradients
+        grad_qkv = grad_out.new_empty(grad_out.shape[0], 3 * grad_out.shape[1])
+        saved = iter(ctx.saved_tensors)
+        keep = keep_scale(ctx.p) if level(ctx.p) else 1.0
+        for group in ctx.groups:
+            (q, k, v), weights = next(saved).unbind(), next(saved)
+            grad = split_heads(grad_out[group.start : group.stop], group.rows, 1, ctx.heads)[0].flatten(0, 1)
+            grad_weights = torch.bmm(grad, v.transpose(1, 2))
+            used = weights
+            if level(ctx.p):
+                gone = next(saved)
+                used = weights.masked_fill(gone, 0.0)
+                grad_weights.masked_fill_(gone, 0.0)
+            grad_v = _product(used.transpose(1, 2), grad, keep)
+            # dS = w * (dw - sum(dw * w)), written over dw; the scales are linear and go into the next products.
+            torch.ops.aten._softmax_backward_data.out(
+                grad_weights, weights, -1, weights.dtype, grad_input=grad_weights
+            )
+            grad_q = _product(grad_weights, k, ctx.scale * keep)
+            grad_k = _product(grad_weights.transpose(1, 2), q, ctx.scale * keep)
+            target = grad_qkv[group.start : group.stop].view(group.rows, group.length, 3, -1)
+            for part, value in enumerate((grad_q, grad_k, grad_v)):
+                _merge(target[:, :, part], value, group.rows, ctx.heads)
+        return grad_qkv, None, None, None, None
+
+
+def _merge(target: Tensor, x: Tensor, rows: int, heads: int) -> None:
+    """Write (b*H,t,K) into the slots of a group, heads side by side."""
+    by_head = x.view(rows, heads, x.shape[1], x.shape[2]).transpose(1, 2)
+    target.view(rows, x.shape[1], heads, x.shape[2]).copy_(by_head)
+
+
+def explicit(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    allowed: Tensor | None,
+    p: float,
+    scheme: PositionScheme | None = None,
+    layer: int = 0,
+    q_pos: Tensor | None = None,
+    k_pos: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(b,H,Q,K), (b,H,S,K), (b,H,S,K) -> output (b,H,Q,K) and the weights (b,H,Q,S) before dropout."""
+    if scheme is not None and q_pos is not None and k_pos is not None:
+        q = _or(scheme.turn(q, q_pos), q)
+        k = _or(scheme.turn(k, k_pos), k)
+    q = q * q.shape[-1] ** -0.5
+    scores = q @ k.transpose(-1, -2)
+    if scheme is not None and q_pos is not None and k_pos is not None:
+        term = scheme.scores(layer, q, q_pos, k_pos)
+        scores = scores if term is None else scores + term
+    if allowed is None:
+        weights = torch.softmax(scores, -1)
+    else:
+        blind = ~allowed.any(-1, keepdim=True)
+        # A blind query gets finite scores, then zero weights: no NaN enters the backward pass.
+        scores = scores.masked_fill(~allowed & ~blind, -torch.inf)
+        weights = torch.softmax(scores, -1).masked_fill(blind, 0.0)
+    thinned = dropout(weights, p)
+    out = thinned @ v
+    if scheme is not None and q_pos is not None and k_pos is not None:
+        term = scheme.values(layer, thinned, q_pos, k_pos)
+        out = out if term is None else out + term
+    return out, weights
+
+
+def _or(value: Tensor | None, otherwise: Tensor) -> Tensor:
+    return otherwise if value is None else value
+
+
+def sdpa(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+def flex(q: Tensor, k: Tensor, v: Tensor, predicate: Predicate) -> Tensor:
+    """GPU only: torch 2.13 refuses flex_attention's backward pass on a CPU."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    if predicate.sees_all:
+        return F.scaled_dot_product_attention(q, k, v)
+    block = create_block_mask(predicate.mask_mod, q.shape[0], None, q.shape[2], k.shape[2], device=str(q.device))
+    out = flex_attention(q, k, v, block_mask=block)
+    assert isinstance(out, Tensor)
+    return out

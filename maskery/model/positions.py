@@ -1,0 +1,81 @@
+"""Position schemes: where a slot stands, told to the network in one of four places.
+
+A scheme may add to the input (`embed`), turn queries and keys (`turn`), add to the scores before the softmax
+(`scores`) or add to the attention's output (`values`). What a scheme does not do it leaves as None. Positions are
+tensors of position numbers, never lengths, so branches, offsets and memory need no new code.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from maskery.model.config import Shape
+
+
+class PositionScheme(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.limit: int | None = None
+        """Position numbers must stay below this; None = any."""
+
+    def embed(self, positions: Tensor) -> Tensor | None:
+        """(N,) -> (N,E), added at the input."""
+        return None
+
+    def turn(self, x: Tensor, positions: Tensor) -> Tensor | None:
+        """(B,H,T,K) queries or keys, turned by their positions."""
+        return None
+
+    def scores(self, layer: int, q: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+        """(B,H,Q,K), added before the softmax."""
+        return None
+
+    def values(self, layer: int, weights: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+        """(B,H,Q,K) weights -> (B,H,Q,head width), added to the output; forces the explicit kernel."""
+        return None
+
+    @property
+    def in_attention(self) -> bool:
+        """Whether attention has to call this scheme at all."""
+        kind = type(self)
+        base = PositionScheme
+        return (kind.turn, kind.scores, kind.values) != (base.turn, base.scores, base.values)
+
+
+class NoPositions(PositionScheme):
+    """The network is blind to order: permuting a row permutes its output."""
+
+
+class Learned(PositionScheme):
+    """One trained vector a position (BERT)."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.limit = shape.max_length + shape.position_offset
+        self.table = nn.Parameter(torch.empty(self.limit, shape.embedding))
+
+    def embed(self, positions: Tensor) -> Tensor:
+        return F.embedding(positions, self.table)
+
+
+class Sinusoidal(PositionScheme):
+    """Fixed waves, sine and cosine interleaved, wavelengths from 2*pi to 10000*2*pi (Vaswani et al. 2017)."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.width = shape.embedding
+
+    def embed(self, positions: Tensor) -> Tensor:
+        return sinusoids(positions, self.width)
+
+
+def sinusoids(positions: Tensor, width: int) -> Tensor:
+    """(...,) position numbers -> (..., width): element 2i is sin(pos / 10000^(2i/width)), 2i+1 the cosine."""
+    even = torch.arange(0, width, 2, device=positions.device, dtype=torch.float32)
+    angle = positions.unsqueeze(-1).to(torch.float32) * torch.exp(even * (-math.log(10000.0) / width))
+    waves = torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)
+    return waves[..., :width]

@@ -1,0 +1,127 @@
+"""Who may see whom: one predicate over index tensors, (batch, head, query, key) -> bool.
+
+The signature is that of flex_attention's `mask_mod`, so the same predicate is evaluated densely on a CPU (and for
+pictures and flow analysis) and compiled to a block mask on a GPU. A predicate never assumes that query q and key k
+number the same thing: it reads their coordinates from the `View` it was bound to, so memory in front of the keys,
+partial query streams, cached generation and cross-attention need no new predicate.
+
+Shapes: B rows, Q queries, K keys (memory first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class View:
+    """The facts that predicates read."""
+
+    q_pos: Tensor
+    """(B,Q) where each query stands in its row."""
+    k_pos: Tensor
+    """(B,K) where each key stands; memory has negative places."""
+    q_slots: Mapping[str, Tensor] = field(default_factory=dict)
+    """Named facts of each query slot, (B,Q): document, order, mode, branch."""
+    k_slots: Mapping[str, Tensor] = field(default_factory=dict)
+    k_is_memory: Tensor | None = None
+    """(K,) true for keys of earlier rows."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.q_pos.shape[0], self.q_pos.shape[1], self.k_pos.shape[1]
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A bound visibility; combines with &, | and ~. `sees_all` lets a kernel skip the mask."""
+
+    mask_mod: MaskMod
+    sees_all: bool = False
+
+    def __call__(self, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        return self.mask_mod(b, h, q, k)
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return Predicate(
+            lambda b, h, q, k: self.mask_mod(b, h, q, k) & other.mask_mod(b, h, q, k),
+            self.sees_all and other.sees_all,
+        )
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return Predicate(
+            lambda b, h, q, k: self.mask_mod(b, h, q, k) | other.mask_mod(b, h, q, k),
+            self.sees_all or other.sees_all,
+        )
+
+    def __invert__(self) -> Predicate:
+        return Predicate(lambda b, h, q, k: ~self.mask_mod(b, h, q, k))
+
+
+class Visibility(Protocol):
+    """What a recipe names. `needs` are the slot facts that its predicate reads."""
+
+    needs: ClassVar[tuple[str, ...]]
+
+    def bind(self, view: View) -> Predicate: ...
+
+
+class Full:
+    """Everybody sees everybody."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, view: View) -> Predicate:
+        return Predicate(lambda b, h, q, k: (q >= 0) & (k >= 0), sees_all=True)
+
+
+class Causal:
+    """A slot sees itself and what stands before it, memory included."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, view: View) -> Predicate:
+        return Predicate(lambda b, h, q, k: view.k_pos[b, k] <= view.q_pos[b, q])
+
+
+class Packed:
+    """A slot sees its own document only, where several documents share a row."""
+
+    needs: ClassVar[tuple[str, ...]] = ("document",)
+
+    def bind(self, view: View) -> Predicate:
+        mine, theirs = view.q_slots["document"], view.k_slots["document"]
+        return Predicate(lambda b, h, q, k: mine[b, q] == theirs[b, k])
+
+
+class PackedCausal:
+    """Its own document, and there only what stands before."""
+
+    needs: ClassVar[tuple[str, ...]] = ("document",)
+
+    def bind(self, view: View) -> Predicate:
+        return Packed().bind(view) & Causal().bind(view)
+
+
+def dense(predicate: Predicate, view: View) -> Tensor:
+    """The predicate as a boolean array (B,1,Q,K)."""
+    rows, queries, keys = view.shape
+    device = view.q_pos.device
+    b = torch.arange(rows, device=device).view(rows, 1, 1, 1)
+    h = torch.zeros(1, 1, 1, 1, dtype=torch.long, device=device)
+    q = torch.arange(queries, device=device).view(1, 1, queries, 1)
+    k = torch.arange(keys, device=device).view(1, 1, 1, keys)
+    return predicate(b, h, q, k).expand(rows, 1, queries, keys)
+
+
+def view_of_rows(length: int, slots: Mapping[str, Tensor], rows: int, device: torch.device) -> View:
+    """The view of self-attention without memory over rows of `length` real slots."""
+    places = torch.arange(length, device=device).expand(rows, length)
+    return View(q_pos=places, k_pos=places, q_slots=slots, k_slots=slots)

@@ -1,0 +1,78 @@
+"""Cross-entropy over the vocabulary, where most of a small model's arithmetic is.
+
+`TiedCrossEntropy` never holds the scores of more than a few hundred targets at once: a chunk's scores become its
+loss, then (in the same buffer) their own gradient, which is multiplied into the gradients of states, matrix and bias
+on the spot. So the backward pass is a multiplication by one number, and the memory is one chunk.
+
+Shapes: n targets, E embedding width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_CHUNK_BYTES = 64 << 20
+
+
+def _chunks(targets: int, vocabulary: int) -> list[slice]:
+    """Slices of equal size (within one) whose scores fit the chunk."""
+    pieces = max(1, -(-targets * vocabulary * 4 // _CHUNK_BYTES))
+    size = max(1, -(-targets // pieces))
+    return [slice(start, min(start + size, targets)) for start in range(0, targets, size)]
+
+
+class TiedCrossEntropy(torch.autograd.Function):
+    """States (n,E), matrix (V,E), bias (V,), labels (n,) -> the summed loss."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
+        wanted = any(ctx.needs_input_grad[:3])
+        total = torch.zeros((), dtype=torch.float64)
+        grad_states = torch.empty_like(states) if wanted else None
+        grad_matrix = torch.zeros_like(matrix) if wanted else None
+        grad_bias = torch.zeros_like(bias) if wanted else None
+        for part in _chunks(states.shape[0], matrix.shape[0]):
+            scores = torch.addmm(bias, states[part], matrix.t())
+            picked = labels[part].unsqueeze(1)
+            answer = scores.gather(1, picked).squeeze(1)
+            highest = scores.amax(1, keepdim=True)
+            scores.sub_(highest).exp_()
+            mass = scores.sum(1, keepdim=True)
+            losses = mass.squeeze(1).log() + highest.squeeze(1) - answer
+            total += losses.sum(dtype=torch.float64).cpu()
+            if grad_states is None or grad_matrix is None or grad_bias is None:
+                continue
+            gradient = scores.div_(mass)
+            gradient.scatter_add_(1, picked, torch.full_like(mass, -1.0))
+            torch.mm(gradient, matrix, out=grad_states[part])
+            grad_matrix.addmm_(gradient.t(), states[part])
+            grad_bias.add_(gradient.sum(0))
+        if wanted:
+            ctx.save_for_backward(grad_states, grad_matrix, grad_bias)
+        return total.to(states.device, states.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        grad_states, grad_matrix, grad_bias = ctx.saved_tensors
+        (outer,) = gradients
+        return grad_states * outer, grad_matrix * outer, grad_bias * outer, None
+
+
+def tied_cross_entropy(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
+    loss: Tensor = TiedCrossEntropy.apply(states, matrix, bias, labels)  # type: ignore[no-untyped-call]
+    return loss
+
+
+def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """For evaluation: each target's loss (n,) and whether its highest score is the label (n,)."""
+    losses, hits = [], []
+    for part in _chunks(states.shape[0], matrix.shape[0]):
+        scores = torch.addmm(bias, states[part], matrix.t())
+        losses.append(torch.nn.functional.cross_entropy(scores, labels[part], reduction="none"))
+        hits.append(scores.argmax(1) == labels[part])
+    if not losses:
+        return states.new_zeros(0), torch.zeros(0, dtype=torch.bool, device=states.device)
+    return torch.cat(losses), torch.cat(hits)

@@ -1,0 +1,64 @@
+"""What every objective is: a question about corrupted rows, a head that answers, and a sum with a known count.
+
+An objective never divides. The training loop divides each sum by that objective's count over all micro-batches and
+ranks of the step, which is known from the targets before the first forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from torch import Tensor, nn
+
+from maskery.batches import Batch, Targets
+from maskery.model.config import Shape
+from maskery.model.transformer import Hidden, Network
+from maskery.rows.ragged import Rows
+
+Metrics = Mapping[str, tuple[float, int]]
+"""Name -> (sum, count)."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Where the answers of a batch stand: target slot `asked[i]` is asked for what slot `answer[i]` holds.
+
+    Both are flat slots b*T+t. A question whose answer stands in no slot (the label of a pair) has none.
+    """
+
+    asked: Tensor
+    answer: Tensor
+
+
+class Objective(Protocol):
+    name: ClassVar[str]
+    """Key in `Batch.targets`, in `[objectives.NAME]` and in the metrics."""
+    needs_pooler: ClassVar[bool]
+    whole_batch: ClassVar[bool]
+    """Whether rows are compared with each other, so that micro-batches do not add up."""
+
+    def ask(self, rows: Rows, slots: int) -> Targets:
+        """The question, from corrupted rows that will be padded to `slots`."""
+        ...
+
+    def head(self, shape: Shape) -> nn.Module:
+        """The head, its numbers not yet set."""
+        ...
+
+    def count(self, batch: Batch) -> int:
+        """How many answers are summed; from the targets alone."""
+        ...
+
+    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+        """The summed loss, differentiable; zero targets still run the head."""
+        ...
+
+    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+        """Sums and counts for evaluation, no gradient: `loss` and `accuracy` at least."""
+        ...
+
+    def answers(self, batch: Batch) -> Answers | None:
+        """Where the answers stand, for the leak analysis."""
+        ...

@@ -1,0 +1,79 @@
+"""A recipe in a few words, one phrase an axis, worked out from its values: what `maskery recipes` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from maskery.config import Config
+from maskery.corruption.config import CorruptionConfig, ReplaceConfig
+from maskery.model.config import ModelConfig
+from maskery.objectives.config import ObjectiveConfig
+from maskery.rows.config import RowsConfig
+
+if TYPE_CHECKING:
+    from maskery.recipes.recipe import Recipe
+
+_SIZE = {"layers", "width", "heads", "feedforward", "max_length", "position_offset"}
+_MEASURES = _SIZE | {"eps", "init_std", "dropout", "attention_dropout"}
+"""Numbers of the model that say how large or how careful, not of what kind."""
+
+
+def summary(recipe: Recipe) -> dict[str, str]:
+    return {
+        "name": recipe.name,
+        "rows": _rows(recipe.rows),
+        "corruption": _corruption(recipe.corruption, recipe.rows.copies),
+        "visibility": ", ".join([_spaced(recipe.visibility.kind), *_unusual(recipe.visibility, {"kind"})]),
+        "model": _model(recipe.model),
+        "objectives": " + ".join(_objective(name, each) for name, each in recipe.objectives.items()) or "none",
+    }
+
+
+def _rows(rows: RowsConfig) -> str:
+    kind = _spaced(rows.kind)
+    return f"one {kind.removesuffix(' pair')}" if rows.pair == "none" and kind.endswith(" pair") else kind
+
+
+def _corruption(corruption: CorruptionConfig, copies: int) -> str:
+    if corruption.rate == 0:
+        return "none"
+    words = [_spaced(corruption.unit)]
+    if corruption.span.law != "single":
+        words.append(" ".join([f"{corruption.span.law} spans", *_unusual(corruption.span, {"law"})]))
+    if corruption.rate != CorruptionConfig().rate:
+        words.append(f"{100 * corruption.rate:g} %")
+    words.append(_shares(corruption.replace))
+    words.append(f"static x{copies}" if corruption.when == "static" else corruption.when)
+    return ", ".join(words + _unusual(corruption, {"rate", "unit", "when", "span", "replace"}))
+
+
+def _shares(replace: ReplaceConfig) -> str:
+    """80/10/10 where the three of BERT are all there is, otherwise each share with its name."""
+    shares = {name: 100 * share for name, share in replace.plain().items() if share > 0}
+    if list(shares) == ["mask", "random", "keep"]:
+        return "/".join(f"{share:g}" for share in shares.values())
+    return " / ".join(f"{share:g} {_spaced(name)}" for name, share in shares.items())
+
+
+def _model(model: ModelConfig) -> str:
+    words = [f"{_spaced(model.positions)} positions", f"{model.norm}-norm"]
+    return ", ".join(words + _unusual(model, {"positions", "norm", *_MEASURES}))
+
+
+def _objective(name: str, objective: ObjectiveConfig) -> str:
+    weight = "" if objective.weight == 1 else f"{objective.weight:g} x "
+    return f"{weight}{_spaced(name)}"
+
+
+def _unusual(config: Config, told: set[str]) -> list[str]:
+    """Every other key that differs from its default, so that a new key shows itself without a line here."""
+    usual = {name: field.get_default(call_default_factory=True) for name, field in type(config).model_fields.items()}
+    return [
+        f"{_spaced(name)} {value}"
+        for name, value in config
+        if name not in told and value != usual[name] and value is not None
+    ]
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,223 @@
+"""The row plan: which stretches of the store make row r. Made from sentence and document offsets; no token is read.
+
+A plan is a pure function of (rows config, length, store, seed, split). Its passes lie end to end (`copies`), each
+walked with its own draws, so the number of rows is fixed and every epoch is a permutation of the same rows.
+
+A row is read as [CLS] piece [SEP] piece [SEP] ...: a piece is a segment of a pair, or the stretch of one document in
+a row that runs over several. R rows, P pieces.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskery.errors import CorpusError, RecipeError
+from maskery.randomness import key, scalars
+from maskery.rows.config import KINDS, RowsConfig
+
+if TYPE_CHECKING:
+    from random import Random
+
+SHORTEST = 5
+"""Two tokens in two segments and three specials."""
+
+
+class Specials(Protocol):
+    @property
+    def pad(self) -> int: ...
+    @property
+    def unk(self) -> int: ...
+    @property
+    def cls(self) -> int: ...
+    @property
+    def sep(self) -> int: ...
+    @property
+    def mask(self) -> int | None:
+        """A tokenizer may have none."""
+
+
+class SentenceStore(Protocol):
+    """What rows need of a corpus: N tokens in S sentences in D documents."""
+
+    @property
+    def tokens(self) -> NDArray[Any]: ...
+    @property
+    def flags(self) -> NDArray[np.uint8]: ...
+    @property
+    def sentence_start(self) -> NDArray[np.int64]:
+        """(S+1,) token offsets."""
+
+    @property
+    def document_start(self) -> NDArray[np.int64]:
+        """(D+1,) sentence numbers."""
+
+    def documents(self, split: str) -> NDArray[np.int64]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def specials(self) -> Specials: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPlan:
+    row_start: NDArray[np.int64]
+    """(R+1,) the pieces of row r are row_start[r] .. row_start[r+1]."""
+    piece_start: NDArray[np.int64]
+    """(P,) token offsets in the store."""
+    piece_end: NDArray[np.int64]
+    piece_segment: NDArray[np.uint8]
+    label: NDArray[np.int8]
+    """(R,) what the pair builder says of the row; -1 if the row is no pair."""
+    counts: dict[str, int]
+    """What was used, cut, split or skipped, over all passes."""
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The documents of one split as sentence numbers, without sentences and documents that hold no token."""
+
+    split: str
+    sentence: memoryview[int]
+    """Token offset of each sentence of the store, and of the end; a view, so that nothing is copied."""
+    first: list[int]
+    end: list[int]
+    """Document d of the split is the sentences first[d] .. end[d]."""
+    skipped: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+class Draft:
+    """A plan that is being written. Lists take small numbers fastest; full ones are put aside as arrays."""
+
+    def __init__(self) -> None:
+        self.counts = {"cut_tokens": 0, "cut_rows": 0}
+        self._bounds: list[int] = []
+        self._segment: list[int] = []
+        self._row: list[int] = []
+        self._done: list[tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]] = []
+
+    def pair(self, a_start: int, a_end: int, b_start: int, b_end: int, label: int) -> None:
+        self._bounds.extend((a_start, a_end, b_start, b_end))
+        self._segment.extend((0, 1))
+        self.close(label)
+
+    def stretch(self, start: int, end: int) -> None:
+        """One more piece of a row without pairs."""
+        self._bounds.extend((start, end))
+        self._segment.append(0)
+
+    def close(self, label: int = -1) -> None:
+        """What was written since the last call is one row."""
+        self._row.extend((len(self._segment), label))
+        if len(self._row) > 1 << 16:
+            self._put_aside()
+
+    def count(self, name: str, number: int = 1) -> None:
+        self.counts[name] = self.counts.get(name, 0) + number
+
+    def _put_aside(self) -> None:
+        rows = np.array(self._row, dtype=np.int64).reshape(-1, 2)
+        bounds = np.array(self._bounds, dtype=np.int64).reshape(-1, 2)
+        self._done.append((bounds, np.array(self._segment, dtype=np.uint8), rows))
+        self._row, self._bounds, self._segment = [], [], []
+
+    def finish(self) -> RowPlan:
+        self._put_aside()
+        bounds = np.concatenate([part[0] for part in self._done])
+        segment = np.concatenate([part[1] for part in self._done])
+        rows = np.concatenate([part[2] for part in self._done])
+        pieces = np.concatenate([np.diff(part[2][:, 0], prepend=0) for part in self._done])
+        tokens = int((bounds[:, 1] - bounds[:, 0]).sum())
+        return RowPlan(
+            row_start=_frozen(np.concatenate(([0], np.cumsum(pieces))), np.int64),
+            piece_start=_frozen(bounds[:, 0], np.int64),
+            piece_end=_frozen(bounds[:, 1], np.int64),
+            piece_segment=_frozen(segment, np.uint8),
+            label=_frozen(rows[:, 1], np.int8),
+            counts={"rows": len(rows), "tokens": tokens} | self.counts,
+        )
+
+
+class Planner(Protocol):
+    """Writes one pass over the documents; `turn` counts the passes from 0."""
+
+    def __call__(
+        self, config: RowsConfig, outline: Outline, length: int, turn: int, draw: Random, draft: Draft
+    ) -> None: ...
+
+
+def _frozen(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    frozen = np.array(values, dtype=kind)
+    frozen.flags.writeable = False
+    return frozen
+
+
+def outline_of(store: SentenceStore, split: str) -> Outline:
+    starts = np.ascontiguousarray(store.sentence_start, dtype=np.int64)
+    documents = np.asarray(store.document_start, dtype=np.int64)
+    chosen = np.asarray(store.documents(split), dtype=np.int64)
+    filled = np.diff(starts) > 0
+    skipped = {}
+    if not filled.all():
+        # An empty sentence covers no token, so leaving out its offset moves no other sentence.
+        rank = np.concatenate(([0], np.cumsum(filled)))
+        skipped["empty_sentences"] = int((~filled).sum())
+        starts, documents = np.append(starts[:-1][filled], starts[-1]), rank[documents]
+    first, end = documents[chosen], documents[chosen + 1]
+    some = end > first
+    if not some.all():
+        skipped["empty_documents"] = int((~some).sum())
+    return Outline(split, starts.data, first[some].tolist(), end[some].tolist(), skipped)
+
+
+def _long_sentences(outline: Outline, length: int) -> int:
+    """How many sentences of the split no row can hold whole."""
+    too_long = np.concatenate(([0], np.cumsum(np.diff(np.asarray(outline.sentence)) > length - 2)))
+    return int((too_long[outline.end] - too_long[outline.first]).sum())
+
+
+_PLANS: OrderedDict[tuple[object, ...], RowPlan] = OrderedDict()
+_KEPT = 4
+
+
+def plan_rows(config: RowsConfig, store: SentenceStore, length: int, seed: int, split: str = "train") -> RowPlan:
+    """The plan of `split` for rows of `length` slots; the last few are kept in memory."""
+    name = (store.fingerprint, config, length, seed, split)
+    if name not in _PLANS:
+        _PLANS[name] = _plan(config, store, length, seed, split)
+    _PLANS.move_to_end(name)
+    while len(_PLANS) > _KEPT:
+        _PLANS.popitem(last=False)
+    return _PLANS[name]
+
+
+def _plan(config: RowsConfig, store: SentenceStore, length: int, seed: int, split: str) -> RowPlan:
+    if length < SHORTEST:
+        raise RecipeError(
+            f"a row of {length} slots has no room for two tokens beside [CLS] and [SEP]",
+            where="training.length",
+            repair=f"--length {SHORTEST} or more",
+        )
+    outline = outline_of(store, split)
+    if not len(outline):
+        raise CorpusError(
+            f"the {split} part of the corpus holds no text",
+            repair="build the corpus from more documents, or set another share aside (corpus build --heldout)",
+        )
+    draft, planner = Draft(), KINDS.get(config.kind)
+    for turn in range(config.copies):
+        planner(config, outline, length, turn, scalars(key(seed, "plan", turn)), draft)
+    draft.counts.update(outline.skipped, long_sentences=_long_sentences(outline, length))
+    return draft.finish()

@@ -1,0 +1,73 @@
+"""A recipe made flesh: its networks, a head for each objective, and the sums they give for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from maskery.batches import Batch
+from maskery.errors import RefusedError
+from maskery.model.flow import find_leak
+from maskery.model.initial import initialise
+from maskery.model.transformer import Network, inputs_of
+from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.protocol import Metrics, Objective
+from maskery.recipes.recipe import Recipe
+
+
+class System(nn.Module):
+    """Networks by role ("model" always) and heads by objective. `forward` gives sums; the loop divides."""
+
+    def __init__(self, recipe: Recipe, vocabulary: int) -> None:
+        super().__init__()
+        self.objectives: Mapping[str, Objective] = {name: OBJECTIVES.get(name)() for name in recipe.objectives}
+        self.weights = {name: config.weight for name, config in recipe.objectives.items()}
+        shape = recipe.model.shape(vocabulary, recipe.visibility.kind)
+        pooler = any(objective.needs_pooler for objective in self.objectives.values())
+        self.networks = nn.ModuleDict({"model": Network(shape, pooler=pooler)})
+        self.heads = nn.ModuleDict({name: objective.head(shape) for name, objective in self.objectives.items()})
+
+    @property
+    def network(self) -> Network:
+        return cast(Network, self.networks["model"])
+
+    def initialise(self, seed: int) -> None:
+        initialise(self, self.network.shape.init_std, seed)
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Each objective's number of answers; known without a forward pass."""
+        return {name: objective.count(batch) for name, objective in self.objectives.items()}
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Each objective's summed loss."""
+        network = self.network
+        hidden = network(inputs_of(batch))
+        return {
+            name: objective.total(network, self.heads[name], hidden, batch)
+            for name, objective in self.objectives.items()
+        }
+
+    @torch.no_grad()
+    def measure(self, batch: Batch) -> dict[str, Metrics]:
+        """Each objective's metrics as sums and counts."""
+        network = self.network
+        hidden = network(inputs_of(batch))
+        return {
+            name: objective.measure(network, self.heads[name], hidden, batch)
+            for name, objective in self.objectives.items()
+        }
+
+    def require_no_leak(self, batch: Batch) -> None:
+        """Refuse a recipe in which a target can read its own answer; shown on the rows of `batch`."""
+        for name, objective in self.objectives.items():
+            answers = objective.answers(batch)
+            leak = None if answers is None else find_leak(self.network, batch, answers.asked, answers.answer)
+            if leak is not None:
+                raise RefusedError(
+                    f"{name} under {self.network.shape.visibility} visibility: {leak.text()}",
+                    repair="choose a visibility that hides the answer (next_token: causal), or a corruption "
+                    "that hides it, or another objective; `maskery inspect RECIPE --flow` draws it",
+                )

@@ -1,0 +1,257 @@
+"""The tokenizer: raw text to ids and offsets for corpora, marked text to framed ids for use, and the folder layout.
+
+Raw text is only text: a literal `[MASK]` or `[unused5]` in it is brackets and letters. Marked text, what a user types
+to `maskery fill`, is read as the Hugging Face tools read it: `[MASK]` is the mask.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tokenizers import Tokenizer as RustTokenizer
+
+from maskery import files
+from maskery.errors import InputError
+from maskery.text import wordpiece
+
+_ROLES: dict[str, tuple[str, ...]] = {
+    "pad": ("[PAD]", "<pad>"),
+    "unk": ("[UNK]", "<unk>"),
+    "cls": ("[CLS]", "<cls>", "<s>"),
+    "sep": ("[SEP]", "<sep>", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+_SETTINGS = "tokenizer_config.json"
+_HAN = "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U000323af]"
+_SPACE_IN_HAN = re.compile(f"(?<={_HAN}) (?={_HAN})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specials:
+    """The numbers of the special tokens."""
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int | None
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(sorted({self.pad, self.unk, self.cls, self.sep, *([] if self.mask is None else [self.mask])}))
+
+
+class FlatTokens(NamedTuple):
+    """The tokens of many texts end to end."""
+
+    ids: NDArray[np.uint32]
+    start: NDArray[np.int64]
+    """Where each token begins in its text, in characters."""
+    end: NDArray[np.int64]
+    count: NDArray[np.int64]
+    """Tokens of each text."""
+
+
+class Tokenizer:
+    def __init__(
+        self, rust: RustTokenizer, *, settings: dict[str, Any] | None = None, note: str = "", where: str | Path = ""
+    ) -> None:
+        rust.no_truncation()
+        rust.no_padding()
+        rust.encode_special_tokens = False
+        self._marked = rust
+        self._settings = dict(settings or {})
+        self.note = note
+        """What was decided when the tokenizer was opened or made, and why."""
+        self.names, self.specials = _find_specials(rust, where)
+        if rust.post_processor is None:
+            wordpiece.frame(rust, self.names["cls"], self.names["sep"])
+        self.vocabulary = int(rust.get_vocab_size(with_added_tokens=True))
+
+    @classmethod
+    def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
+        """From the text of a tokenizer.json."""
+        try:
+            rust = RustTokenizer.from_str(text)
+        except Exception as error:  # the binding raises bare Exception
+            raise InputError(
+                f"cannot be read as a tokenizer: {error}", where=where, repair="give a tokenizer.json or a vocab.txt"
+            ) from None
+        return cls(rust, settings=settings, note="as written in tokenizer.json", where=where)
+
+    @classmethod
+    def from_pieces(cls, pieces: Sequence[str], *, lowercase: bool | None = None, note: str = "") -> Tokenizer:
+        """A WordPiece tokenizer; `lowercase=None` looks at the pieces."""
+        if lowercase is None:
+            capitals = wordpiece.upper_case_pieces(pieces)
+            lowercase = capitals == 0
+            why = f"{capitals} pieces with a capital letter" if capitals else "no piece has a capital letter"
+            note = f"{'uncased' if lowercase else 'cased'}: {why}"
+        return cls(wordpiece.assemble(pieces, lowercase), settings={"do_lower_case": lowercase}, note=note)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """From a folder with tokenizer.json or vocab.txt, from a tokenizer.json, or from a bare vocab.txt."""
+        path = Path(path)
+        folder = path if path.is_dir() else path.parent
+        file = path
+        if path.is_dir():
+            file = next((path / n for n in ("tokenizer.json", "vocab.txt") if (path / n).is_file()), path)
+        if not file.is_file():
+            raise InputError(
+                "no tokenizer here" if path.is_dir() else "no such file",
+                where=path,
+                repair="give a folder with tokenizer.json or vocab.txt, one of these files, or the word train",
+            )
+        settings = _read_settings(folder) if path.is_dir() or file.suffix == ".json" else {}
+        if file.suffix == ".json":
+            return cls.from_json(_read_text(file), settings=settings, where=file)
+        pieces = wordpiece.read_vocabulary(file)
+        stated = settings.get("do_lower_case")
+        if not isinstance(stated, bool):
+            return cls.from_pieces(pieces)
+        note = f"{'uncased' if stated else 'cased'}: do_lower_case in {_SETTINGS}"
+        return cls.from_pieces(pieces, lowercase=stated, note=note)
+
+    @cached_property
+    def json(self) -> str:
+        """The whole tokenizer as text, keys sorted: equal tokenizers give equal text."""
+        return json.dumps(json.loads(self._marked.to_str()), ensure_ascii=False, sort_keys=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return sha256(self.json.encode()).hexdigest()
+
+    @cached_property
+    def _raw(self) -> RustTokenizer:
+        """The tokenizer for which marks are text. The binding spares only tokens called special, so every added
+        token of a mark's shape is called so; added words (a user's own terms) are still found."""
+        content = json.loads(self._marked.to_str())
+        for token in content["added_tokens"]:
+            token["special"] = token["special"] or bool(wordpiece.CONTROL_MARK.fullmatch(token["content"]))
+        rust = RustTokenizer.from_str(json.dumps(content))
+        rust.encode_special_tokens = True
+        return rust
+
+    def encode_flat(self, texts: Sequence[str]) -> FlatTokens:
+        """Raw text to one run of tokens. `Encoding.offsets` makes a tuple a token; flattening them as iterators is
+        the quickest way out that the binding leaves."""
+        encodings = self._raw.encode_batch(list(texts), add_special_tokens=False)
+        count = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
+        total = int(count.sum())
+        ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=total)
+        pairs = chain.from_iterable([e.offsets for e in encodings])
+        places = np.fromiter(chain.from_iterable(pairs), dtype=np.int64, count=2 * total).reshape(-1, 2)
+        return FlatTokens(ids, places[:, 0], places[:, 1], count)
+
+    def encode_raw(self, texts: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+        """For each raw text its ids (n,) and character offsets (n, 2); no specials are added, none is recognised."""
+        flat = self.encode_flat(texts)
+        cuts = np.cumsum(flat.count)[:-1]
+        offsets = np.stack([flat.start, flat.end], axis=1)
+        return list(zip(np.split(flat.ids, cuts), np.split(offsets, cuts), strict=True)) if len(texts) else []
+
+    def encode(self, text: str, pair: str | None = None) -> tuple[list[int], list[int]]:
+        """Ids and segments of marked text in the tokenizer's frame ([CLS] a [SEP] b [SEP]); `[MASK]` is the mask."""
+        encoding = self._marked.encode(text, pair, add_special_tokens=True)
+        return list(encoding.ids), list(encoding.type_ids)
+
+    def decode(self, ids: ArrayLike, *, specials: bool = False) -> str:
+        """Text of ids. WordPiece puts a space between any two words; between Han characters it is taken out again."""
+        text = str(self._marked.decode(_plain(ids), skip_special_tokens=not specials))
+        return _SPACE_IN_HAN.sub("", text) if self.kind == "WordPiece" else text
+
+    def tokens(self, ids: ArrayLike) -> list[str]:
+        """The piece of each id; ids beyond the vocabulary (padded embeddings) read as the unknown token."""
+        return [self._marked.id_to_token(number) or self.names["unk"] for number in _plain(ids)]
+
+    def id(self, piece: str) -> int | None:
+        return self._marked.token_to_id(piece)
+
+    @property
+    def kind(self) -> str:
+        return type(self._marked.model).__name__
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """Every piece by its number; a number without a piece is an empty string."""
+        pieces = [""] * self.vocabulary
+        for piece, number in self._marked.get_vocab(with_added_tokens=True).items():
+            if number < len(pieces):
+                pieces[number] = piece
+        return pieces
+
+    @cached_property
+    def ordinary(self) -> NDArray[np.int64]:
+        """The numbers of pieces that stand for text: no specials, no [unusedN], no other marks."""
+        mark = wordpiece.CONTROL_MARK
+        kept = [n for n, piece in enumerate(self.pieces) if piece and not mark.fullmatch(piece)]
+        return np.array([n for n in kept if n not in self.specials.ids], dtype=np.int64)
+
+    def save(self, folder: str | Path, *, max_length: int = 512) -> list[str]:
+        """Write the files that `transformers.AutoTokenizer` opens; their names are returned."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        roles = {f"{role}_token": name for role, name in self.names.items()}
+        settings = {"model_max_length": max_length, **self._settings, **roles}
+        settings.setdefault("tokenizer_class", "BertTokenizer" if self.kind == "WordPiece" else "PreTrainedTokenizerFast")
+        files.write_text(folder / "tokenizer.json", self.json + "\n")
+        files.write_json(folder / _SETTINGS, dict(sorted(settings.items())))
+        files.write_json(folder / "special_tokens_map.json", roles)
+        written = ["tokenizer.json", _SETTINGS, "special_tokens_map.json"]
+        if self.kind == "WordPiece" and all(self.pieces):
+            files.write_text(folder / "vocab.txt", "".join(f"{piece}\n" for piece in self.pieces))
+            written.append("vocab.txt")
+        return written
+
+
+def _find_specials(rust: RustTokenizer, where: str | Path) -> tuple[dict[str, str], Specials]:
+    names: dict[str, str] = {}
+    for role, candidates in _ROLES.items():
+        found = next((name for name in candidates if rust.token_to_id(name) is not None), None)
+        if found is None and role != "mask":
+            raise InputError(
+                f"the tokenizer has no {role} token ({' or '.join(candidates)})",
+                where=where or None,
+                repair="use a tokenizer of the BERT family, or train one: --tokenizer train",
+            )
+        if found is not None:
+            names[role] = found
+    numbers: dict[str, Any] = {"mask": None, **{role: rust.token_to_id(name) for role, name in names.items()}}
+    return names, Specials(**numbers)
+
+
+def _plain(ids: ArrayLike) -> list[int]:
+    return [int(number) for number in np.asarray(ids).ravel()]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 at byte {error.start}", where=path, repair="fetch the file anew") from None
+
+
+def _read_settings(folder: Path) -> dict[str, Any]:
+    """The folder's tokenizer_config.json without what names code or repeats tokenizer.json."""
+    path = folder / _SETTINGS
+    if not path.is_file():
+        return {}
+    try:
+        settings = json.loads(_read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error}", where=path, repair="fetch the file anew, or remove it") from None
+    if not isinstance(settings, dict):
+        raise InputError("not a JSON object", where=path, repair="fetch the file anew, or remove it")
+    dropped = {"auto_map", "added_tokens_decoder", "name_or_path", "tokenizer_file", "vocab_file", "special_tokens_map_file"}
+    return {key: value for key, value in settings.items() if key not in dropped}

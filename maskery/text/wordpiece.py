@@ -1,0 +1,85 @@
+"""WordPiece tokenizers in BERT's manner, made from a list of pieces: clean text, Han characters apart, punctuation apart.
+
+Departs from the origin in nothing that changes an id: the same normaliser, the same longest-match-first search,
+words above 100 characters become [UNK].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.decoders import WordPiece as WordPieceDecoder
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.processors import TemplateProcessing
+
+from maskery.errors import InputError
+
+NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LONGEST_WORD = 100
+CONTROL_MARK = re.compile(r"\[[^\[\]\s]+\]|<[^<>\s]+>")
+"""The shape of pieces that stand for no text: [unused7], <pad>."""
+
+
+def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:
+    """The tokenizer whose piece number i is `pieces[i]`."""
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    rust = RustTokenizer(WordPiece(numbers, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
+    rust.normalizer = BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase
+    )
+    rust.pre_tokenizer = BertPreTokenizer()
+    rust.decoder = WordPieceDecoder(prefix="##", cleanup=True)
+    rust.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in NAMES if name in numbers])
+    frame(rust, "[CLS]", "[SEP]")
+    return rust
+
+
+def frame(rust: RustTokenizer, cls: str, sep: str) -> None:
+    """BERT's frame: [CLS] a [SEP] b [SEP], segments 0 and 1."""
+    rust.post_processor = TemplateProcessing(
+        single=f"{cls}:0 $A:0 {sep}:0",
+        pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
+        special_tokens=[(name, rust.token_to_id(name)) for name in (cls, sep)],
+    )
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The pieces of a vocab.txt, one a line; the line number from 0 is the piece's number."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"not UTF-8 at byte {error.start}", where=path, repair="give a vocab.txt: one piece a line, in UTF-8"
+        ) from None
+    pieces = [line.removesuffix("\r") for line in text.split("\n")]
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    seen: dict[str, int] = {}
+    for number, piece in enumerate(pieces, start=1):
+        if not piece:
+            raise InputError("an empty piece", where=f"{path}:{number}", repair="remove the blank line")
+        if piece in seen:
+            raise InputError(
+                f"piece {piece!r} stands here and in line {seen[piece]}",
+                where=f"{path}:{number}",
+                repair="rename one of the two: a piece has one number",
+            )
+        seen[piece] = number
+    missing = [name for name in NAMES if name not in seen]
+    if missing:
+        raise InputError(
+            f"no line for {', '.join(missing)}", where=path, repair="add the missing pieces, each on its own line"
+        )
+    return pieces
+
+
+def upper_case_pieces(pieces: Sequence[str]) -> int:
+    """How many pieces hold a capital from A to Z, marks such as [MASK] and <S> apart."""
+    capital = re.compile("[A-Z]")
+    return sum(bool(capital.search(piece)) for piece in pieces if not CONTROL_MARK.fullmatch(piece))

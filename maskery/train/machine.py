@@ -1,0 +1,80 @@
+"""What this machine is and can do: facts for `state.json`, settings that make training quick, the measured peak."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import tokenizers
+import torch
+
+
+def facts(world: int, micro: int) -> dict[str, Any]:
+    """What bitwise repetition depends on; written with every checkpoint and compared on resume."""
+    return {
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "tokenizers": str(tokenizers.__version__),
+        "safetensors": str(safetensors.__version__),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "world": world,
+        "micro": micro,
+    }
+
+
+def prepare() -> None:
+    """Process-wide settings for training on a CPU. Neither changes any result that is not a denormal number."""
+    torch.set_flush_denormal(True)
+    _keep_memory()
+
+
+@cache
+def _keep_memory() -> bool:
+    """Let the C library keep freed memory for the next step.
+
+    By default every large block goes back to the system when freed and is handed out again page by page, zeroed: at
+    small model sizes that costs as much as the arithmetic. Only glibc knows these settings; elsewhere nothing happens.
+    """
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        return False
+    trim_threshold, mmap_max = -1, -4
+    mallopt = ctypes.CDLL(None).mallopt
+    return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
+
+
+def available_memory() -> int:
+    """Bytes that can be taken without swapping, the container's limit included."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.is_file() and used.is_file() and limit.read_text().strip() != "max":
+        free = min(free, int(limit.read_text()) - int(used.read_text()))
+    return max(0, free)
+
+
+@cache
+def matmul_peak() -> float:
+    """Floating-point operations a second of a large matrix product here, the best of a few."""
+    size = 1024
+    a = torch.ones(size, size)
+    best = float("inf")
+    for _ in range(6):
+        began = time.perf_counter()
+        a @ a
+        best = min(best, time.perf_counter() - began)
+    return 2 * size**3 / best

@@ -1,0 +1,263 @@
+"""`pretrain`: a recipe and a corpus in, a run folder out. Resuming goes on bitwise where a checkpoint left off."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+from maskery import files
+from maskery.checkpoint.folder import save_into
+from maskery.checkpoint.load import load
+from maskery.checkpoint.model import Model
+from maskery.corpus.store import Corpus
+from maskery.errors import CheckpointError, ExistsError, InputError, RecipeError, Stopped
+from maskery.feed import Feed
+from maskery.phases import phases_of
+from maskery.recipes.recipe import Recipe, diff
+from maskery.system import System
+from maskery.train import machine
+from maskery.train.config import OPTIMIZERS
+from maskery.train.evaluate import evaluate
+from maskery.train.folder import RunFolder
+from maskery.train.loop import Trainer, Update
+from maskery.train.memory import choose_micro
+from maskery.train.stop import stop_requests
+
+Say = Callable[[str], None]
+FREE = ("training.save_every", "training.keep", "training.eval_every", "training.eval_rows")
+"""Keys that a resumed run may answer otherwise: they do not touch the weights."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    path: Path
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        return list(RunFolder(self.path).metrics())
+
+    @property
+    def recipe(self) -> Recipe:
+        return RunFolder(self.path).recipe
+
+    def model(self) -> Model:
+        return load(self.path)
+
+
+def say_on_stderr(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def pretrain(
+    recipe: Recipe,
+    corpus: Corpus,
+    out: str | Path,
+    resume: bool = False,
+    *,
+    start_from: str | Path | None = None,
+    workers: int = 0,
+    on_update: Callable[[Update, dict[str, Any]], None] | None = None,
+    say: Say = say_on_stderr,
+) -> Run:
+    """Train; `on_update` is called after each update with it and the line that went to metrics.jsonl."""
+    recipe.require()
+    corpus.verify()
+    machine.prepare()
+    folder = RunFolder(Path(out))
+    started = _open_folder(folder, recipe, corpus, resume)
+    if started and folder.state.get("finished"):
+        say(f"{out}: already finished at step {folder.state['step']}")
+        return Run(folder.path)
+    trainer = _trainer(recipe, corpus, workers, say)
+    _require_no_leak(trainer)
+    if not started:
+        if start_from is not None:
+            _start_from(trainer.system, corpus, start_from, say)
+        folder.create(recipe, {"corpus": corpus.fingerprint, "finished": False, "step": 0})
+    state = _restore(folder, trainer, say) if started else _fresh_state(trainer, corpus)
+    _train(folder, trainer, corpus, state, on_update, say)
+    return Run(folder.path)
+
+
+def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool) -> bool:
+    """Whether there is a run to go on with; what contradicts it is refused."""
+    if not folder.path.exists() or (folder.path.is_dir() and not any(folder.path.iterdir())):
+        return False
+    if not resume:
+        raise ExistsError(
+            "is already there", where=folder.path, repair="choose another --out, or go on with --resume"
+        )
+    if not (folder.path / "recipe.toml").is_file() or not (folder.path / "state.json").is_file():
+        if {path.name for path in folder.path.iterdir()} <= {"recipe.toml", "checkpoints"}:
+            shutil.rmtree(folder.path)  # killed before the first file was whole: nothing is lost
+            return False
+        raise CheckpointError("is no run folder", where=folder.path, repair="choose another --out")
+    changed = {key: pair for key, pair in diff(folder.recipe, recipe).items() if key not in FREE}
+    if changed:
+        lines = "; ".join(f"{key}: the run has {a!r}, asked is {b!r}" for key, (a, b) in changed.items())
+        raise RecipeError(lines, where=folder.path, repair="resume with the same recipe, or choose another --out")
+    if folder.state["corpus"] != corpus.fingerprint:
+        raise RecipeError(
+            f"corpus: the run was started on fingerprint {folder.state['corpus'][:12]}, "
+            f"{corpus.path} has {corpus.fingerprint[:12]}",
+            where=folder.path,
+            repair="resume with the corpus it was started on",
+        )
+    files.remove_leftovers(folder.path / "checkpoints")
+    return True
+
+
+def _trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
+    training = recipe.training
+    system = System(recipe, corpus.vocabulary)
+    system.initialise(training.seed)
+    shape = system.network.shape
+    longest = max(phases_of(training), key=lambda phase: phase.length * phase.batch)
+    micro = choose_micro(
+        shape,
+        sum(p.numel() for p in system.parameters()),
+        longest.length,
+        longest.batch,
+        recipe.corruption.rate,
+        machine.available_memory(),
+        training.micro,
+    )
+    say(f"micro-batch: {micro.rows} rows ({micro.reason}); about {micro.bytes / 2**20:.0f} MiB at the peak")
+    return Trainer(
+        recipe=recipe,
+        feed=Feed(recipe, corpus, training.seed),
+        system=system,
+        optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
+        micro=micro.rows,
+        workers=workers,
+    )
+
+
+def _require_no_leak(trainer: Trainer) -> None:
+    phase, epochs, rows = trainer.feed.numbers(0)
+    trainer.system.require_no_leak(trainer.feed.make(0, phase, epochs[:2], rows[:2]))
+
+
+def _start_from(system: System, corpus: Corpus, path: str | Path, say: Say) -> None:
+    """Begin with another model's weights: the network's must fit, heads are taken where they do."""
+    model = load(path)
+    if model.tokenizer is not None and model.tokenizer.fingerprint != corpus.tokenizer.fingerprint:
+        raise InputError(
+            "the corpus was built with another tokenizer than the model's",
+            where=path,
+            repair=f"maskery corpus build FILES --tokenizer {path} --out DIR",
+        )
+    theirs, ours = model.network.state_dict(), system.network.state_dict()
+    wrong = [
+        name for name, value in ours.items()
+        if name in theirs and theirs[name].shape != value.shape
+    ] + [name for name in ours if name not in theirs and not name.startswith("pooler")]
+    if wrong:
+        raise InputError(
+            f"the model's shape differs from the recipe's: {', '.join(wrong[:5])}",
+            where=path,
+            repair="give the recipe the same layers, width, vocabulary and positions (maskery info MODEL)",
+        )
+    system.network.load_state_dict({name: theirs[name] for name in ours if name in theirs}, strict=False)
+    taken = []
+    for name, head in system.heads.items():
+        if name in model.heads:
+            head.load_state_dict(model.heads[name].state_dict())
+            taken.append(name)
+    fresh = [name for name in system.heads if name not in taken]
+    say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")
+
+
+def _fresh_state(trainer: Trainer, corpus: Corpus) -> dict[str, Any]:
+    return {"step": 0, "tokens": 0, "corpus": corpus.fingerprint, "notes": []}
+
+
+def _restore(folder: RunFolder, trainer: Trainer, say: Say) -> dict[str, Any]:
+    """The newest checkpoint that is whole, or the beginning."""
+    points = folder.checkpoints()
+    if not points:
+        folder.cut_metrics(0)
+        say("no checkpoint yet: starting from the first step")
+        return _fresh_state(trainer, trainer.feed.corpus)
+    _, newest = points[-1]
+    state = folder.restore(newest, trainer.system, trainer.optimizer)
+    folder.cut_metrics(state["step"])
+    now, then = machine.facts(1, trainer.micro), state["machine"]
+    trainer.micro = int(then["micro"])
+    for name in sorted(now.keys() - {"micro"}):
+        if now[name] != then.get(name):
+            say(f"warning: {name} was {then.get(name)!r}, is {now[name]!r}: the run will not be bitwise the same")
+    trainer.step = state["step"]
+    say(f"resumed from {newest.name}")
+    return state
+
+
+def _train(
+    folder: RunFolder,
+    trainer: Trainer,
+    corpus: Corpus,
+    state: dict[str, Any],
+    on_update: Callable[[Update, dict[str, Any]], None] | None,
+    say: Say,
+) -> None:
+    training = trainer.recipe.training
+    heldout = Feed(trainer.recipe, corpus, training.seed, "heldout") if len(corpus.documents("heldout")) else None
+    if heldout is None:
+        say("nothing is held out in this corpus: no evaluation")
+
+    def save() -> None:
+        state["machine"] = machine.facts(1, trainer.micro)
+        folder.save(trainer.system, trainer.optimizer, corpus.tokenizer, state, training.keep)
+
+    with stop_requests() as request, open(folder.metrics_file, "a", encoding="utf-8") as log:
+        for update in trainer.updates():
+            state["step"] = update.step
+            state["tokens"] += update.tokens
+            if update.note:
+                state["notes"].append(update.note)
+                say(update.note)
+            line = _line(update, state)
+            last = update.step == training.steps
+            if heldout is not None and (last or _due(update.step, training.eval_every)):
+                line |= evaluate(
+                    trainer.system, heldout, update.step, training.eval_rows, trainer.micro, trainer.device
+                )
+            log.write(json.dumps(line) + "\n")
+            log.flush()
+            if last or request.signal_number or _due(update.step, training.save_every):
+                save()
+            if on_update is not None:
+                on_update(update, line)
+            if request.signal_number and not last:
+                raise Stopped(
+                    f"stopped by a signal after step {update.step}; the state is saved",
+                    signal_number=request.signal_number,
+                    repair="go on with the same command and --resume",
+                )
+    save_into(folder.path, trainer.system.network, trainer.system.heads, corpus.tokenizer, say)
+    folder.write_state({**state, "finished": True})
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
+
+
+def _line(update: Update, state: dict[str, Any]) -> dict[str, Any]:
+    line: dict[str, Any] = {"step": update.step, "loss": update.loss}
+    line |= {f"loss/{name}": value for name, value in update.losses.items()}
+    return line | {
+        "lr": update.lr,
+        "gradient_norm": update.gradient_norm,
+        "tokens": state["tokens"],
+        "tokens_per_second": update.tokens / update.seconds,
+    }
+
+

@@ -1,0 +1,52 @@
+"""The learning rate as a function of the step: shares of the peak rate.
+
+`linear` is how surveys word BERT's schedule: up to the peak at the end of warm-up, then in a straight line to 0 at the
+last step. `google` is what BERT's published code does: the straight line falls from step 0 and warm-up is laid over
+its beginning, so the rate jumps down to peak * (1 - warmup/steps) when warm-up ends. ELECTRA multiplies the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from maskery.phases import phase_at, phases_of
+from maskery.train.config import DECAYS, TrainingConfig
+
+Schedule = Callable[[int, int, int], float]
+"""(step, warm-up steps, all steps) -> share of the peak, for steps after warm-up."""
+
+
+def linear(step: int, warmup: int, steps: int) -> float:
+    return (steps - step) / max(1, steps - warmup)
+
+
+def google(step: int, warmup: int, steps: int) -> float:
+    return 1 - step / steps
+
+
+def cosine(step: int, warmup: int, steps: int) -> float:
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
+
+
+def constant(step: int, warmup: int, steps: int) -> float:
+    return 1.0
+
+
+def inverse_sqrt(step: int, warmup: int, steps: int) -> float:
+    return math.sqrt(max(1, warmup) / max(1, step))
+
+
+def warmup_steps(training: TrainingConfig) -> int:
+    """Warm-up in steps: a number below 1 is a share of all steps."""
+    return round(training.warmup * training.steps) if training.warmup < 1 else int(training.warmup)
+
+
+def rate(training: TrainingConfig, step: int) -> float:
+    """The learning rate of update `step`, counted from 1."""
+    peak = phase_at(phases_of(training), step - 1).lr
+    warmup = warmup_steps(training)
+    if step < warmup:
+        return peak * step / warmup
+    share = DECAYS.get(training.decay)(min(step, training.steps), warmup, training.steps)
+    return peak * max(0.0, share)
