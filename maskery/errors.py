@@ -1,17 +1,17 @@
 """The exception tree. Each error names its cause, the place, and what repairs it.
 
-    MaskeryError                 exit 1
-    ├── InputError               exit 2: what the user gave cannot be used
-    │   ├── TextError            a text file (file and line)
-    │   ├── CorpusError          a corpus folder
-    │   ├── RecipeError          a recipe, a key or a value in it
-    │   │   └── RefusedError     pieces that contradict each other, or leak their answers
-    │   ├── UnknownName          a name that no registry holds (nearest names listed)
-    │   ├── CheckpointError      a model or run folder
-    │   └── ExistsError          something is already there
-    ├── TrainingError            a run that cannot go on
-    │   └── NonFiniteError       a loss or gradient that is not a number
-    └── Stopped                  exit 130 or 143: a signal came, the state is saved
+MaskeryError                 exit 1
+├── InputError               exit 2: what the user gave cannot be used
+│   ├── TextError            a text file (file and line)
+│   ├── CorpusError          a corpus folder
+│   ├── RecipeError          a recipe, a key or a value in it
+│   │   └── RefusedError     pieces that contradict each other, or leak their answers
+│   ├── UnknownName          a name that no registry holds (nearest names listed)
+│   ├── CheckpointError      a model or run folder
+│   └── ExistsError          something is already there
+├── TrainingError            a run that cannot go on
+│   └── NonFiniteError       a loss or gradient that is not a number
+└── Stopped                  exit 130 or 143: a signal came, the state is saved
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class InputError(MaskeryError):
 class TextError(InputError):
     """A text file that cannot be read; `line` counts from 1."""
 
-    def __init__(
-        self, cause: str, *, file: str | Path, line: int | None = None, repair: str | None = None
-    ) -> None:
+    def __init__(self, cause: str, *, file: str | Path, line: int | None = None, repair: str | None = None) -> None:
         self.file = str(file)
         self.line = line
         super().__init__(cause, where=f"{file}:{line}" if line is not None else str(file), repair=repair)
@@ -77,15 +75,11 @@ class ExistsError(InputError):
 class UnknownName(InputError):
     """A name outside a closed set: the nearest are listed, then all."""
 
-    def __init__(
-        self, kind: str, name: str, choices: Iterable[str], *, where: str | Path | None = None
-    ) -> None:
+    def __init__(self, kind: str, name: str, choices: Iterable[str], *, where: str | Path | None = None) -> None:
         self.kind, self.name, self.choices = kind, name, sorted(choices)
         near = get_close_matches(name, self.choices, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        super().__init__(
-            f"unknown {kind} {name!r}", where=where, repair=f"{hint}choices: {', '.join(self.choices)}"
-        )
+        super().__init__(f"unknown {kind} {name!r}", where=where, repair=f"{hint}choices: {', '.join(self.choices)}")
 
 
 class TrainingError(MaskeryError):

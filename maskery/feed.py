@@ -89,13 +89,18 @@ class Feed:
 
     def make(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Batch:
         """The batch of the given plan rows, corrupted and asked about."""
-        rows = gather(self.plan(phase), numbers, self.corpus)
-        stream = f"mask {self.split} {phase.number}"
-        static = self.recipe.corruption.when == "static"
-        counters = (numbers,) if static else (epochs, numbers)
-        keys = randomness.keys(self.seed, stream, *counters)
-        rows = corrupt(rows, self.recipe.corruption, keys, self.corpus.facts)
+        rows = self.corrupted(phase, epochs, numbers)
         return padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)
+
+    def corrupted(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Rows:
+        """The same rows before padding, with the store's flags."""
+        rows = gather(self.plan(phase), numbers, self.corpus)
+        return corrupt(rows, self.recipe.corruption, self.mask_keys(phase, epochs, numbers), self.corpus.facts)
+
+    def mask_keys(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> randomness.Keys:
+        """(B,) the keys of the rows' corruption."""
+        counters = (numbers,) if self.recipe.corruption.when == "static" else (epochs, numbers)
+        return randomness.keys(self.seed, f"mask {self.split} {phase.number}", *counters)
 
 
 def share(rows: int, rank: int, world: int) -> slice:

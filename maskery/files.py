@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from maskery.errors import InputError
+
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial-"
 
@@ -55,8 +57,7 @@ def checksum(path: Path) -> str:
 def describe(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Size and checksum of each named file, for a manifest."""
     return {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": checksum(folder / name)}
-        for name in sorted(names)
+        name: {"bytes": (folder / name).stat().st_size, "sha256": checksum(folder / name)} for name in sorted(names)
     }
 
 
@@ -103,3 +104,12 @@ def remove_leftovers(folder: Path) -> list[str]:
         else:
             path.unlink(missing_ok=True)
     return removed
+
+
+def require_writable(path: Path) -> None:
+    """Refuse early, before long work, a place where nothing can be written."""
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise InputError("is a file, not a folder", where=there, repair="choose another --out")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError("cannot be written to", where=there, repair="choose another --out, or change its permissions")

@@ -77,8 +77,8 @@ def below(row_keys: ArrayLike, purpose: str, limit: ArrayLike, at: ArrayLike = 0
 def permute(order_key: int, index: ArrayLike, size: int) -> NDArray[np.int64]:
     """Where a keyed permutation of range(size) sends `index`; O(1) each, no array of more than `_SORTED` is made.
 
-    A six-round Feistel network on the smallest even number of bits that holds `size`; a value that lands outside
-    is sent through again (cycle walking), which keeps it a permutation. On a handful of bits no number of rounds
+    A six-round Feistel network on the smallest number of bits that holds `size`; a value that lands outside is sent
+    through again (cycle walking), which keeps it a permutation. On a handful of bits no number of rounds
     makes all permutations equally likely, so a small range is ordered by sorting random bits.
     """
     places = np.atleast_1d(np.asarray(index, dtype=np.int64))
@@ -87,16 +87,18 @@ def permute(order_key: int, index: ArrayLike, size: int) -> NDArray[np.int64]:
     if size <= _SORTED:
         order: NDArray[np.int64] = np.argsort(_absorb(_words(order_key), np.arange(size)), kind="stable")
         return order[places]
-    half = np.uint64(((size - 1).bit_length() + 1) // 2)
-    low = (_ONE << half) - _ONE
+    width = (size - 1).bit_length()
+    half = np.uint64(width // 2)
+    masks = (_ONE << np.uint64(width - width // 2)) - _ONE, (_ONE << half) - _ONE
     round_keys = _absorb(_words(order_key), np.arange(6))
     value = places.astype(np.uint64)
     todo = np.ones(value.shape, dtype=bool)
     while todo.any():
-        left, right = value[todo] >> half, value[todo] & low
+        parts = [value[todo] >> half, value[todo] & masks[1]]
         for number in range(6):
-            left, right = right, left ^ (_absorb(round_keys[number : number + 1], right) & low)
-        value[todo] = (left << half) | right
+            side = number % 2
+            parts[side] ^= _absorb(round_keys[number : number + 1], parts[1 - side]) & masks[side]
+        value[todo] = (parts[0] << half) | parts[1]
         todo = value >= np.uint64(size)
     return value.astype(np.int64)
 

@@ -41,10 +41,14 @@ class System(nn.Module):
         """Each objective's number of answers; known without a forward pass."""
         return {name: objective.count(batch) for name, objective in self.objectives.items()}
 
+    def reads(self, batch: Batch) -> Tensor:
+        """The flat slots that some objective looks at."""
+        return torch.cat([objective.reads(batch) for objective in self.objectives.values()])
+
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Each objective's summed loss."""
         network = self.network
-        hidden = network(inputs_of(batch))
+        hidden = network(inputs_of(batch), reads=self.reads(batch))
         return {
             name: objective.total(network, self.heads[name], hidden, batch)
             for name, objective in self.objectives.items()
@@ -54,7 +58,7 @@ class System(nn.Module):
     def measure(self, batch: Batch) -> dict[str, Metrics]:
         """Each objective's metrics as sums and counts."""
         network = self.network
-        hidden = network(inputs_of(batch))
+        hidden = network(inputs_of(batch), reads=self.reads(batch))
         return {
             name: objective.measure(network, self.heads[name], hidden, batch)
             for name, objective in self.objectives.items()

@@ -8,19 +8,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
+from chance import surprise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskery import randomness
 from maskery.randomness import below, bits, generator, key, keys, permute, scalars, torch_generator, uniform
-
-
-def surprise(counts, expected):
-    """The chi-square statistic in standard deviations from its mean; beyond 5 the law is wrong."""
-    counts, expected = np.asarray(counts, float), np.broadcast_to(expected, np.shape(counts))
-    freedom = counts.size - 1
-    return (((counts - expected) ** 2 / expected).sum() - freedom) / math.sqrt(2 * freedom)
-
 
 counters = st.integers(0, 2**63 - 1)
 
@@ -61,7 +54,7 @@ def test_uniform_is_uniform_along_both_axes(by):
     drawn = uniform(keys(0, "rows", many), "edit") if by == "key" else uniform(77, "edit", many)
     assert drawn.min() >= 0
     assert drawn.max() < 1
-    assert surprise(np.histogram(drawn, bins=100, range=(0, 1))[0], 1000) < 5
+    assert surprise(np.histogram(drawn, bins=100, range=(0, 1))[0], 1000) < 4
     assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 5 / math.sqrt(len(many))
 
 
@@ -69,7 +62,7 @@ def test_purposes_are_independent():
     row_keys = keys(0, "rows", np.arange(50_000))
     one, other = uniform(row_keys, "edit"), uniform(row_keys, "choose")
     grid = np.histogram2d(one, other, bins=10, range=((0, 1), (0, 1)))[0]
-    assert surprise(grid, 500) < 5
+    assert surprise(grid, 500) < 4
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000])
@@ -78,14 +71,14 @@ def test_below_is_uniform(limit):
     counts = np.bincount(drawn, minlength=limit)
     assert len(counts) == limit
     if limit > 1:
-        assert surprise(counts, 200_000 / limit) < 5
+        assert surprise(counts, 200_000 / limit) < 4
 
 
 def test_below_takes_a_limit_for_each():
     limits = np.array([1, 2, 30_000, 2**32])
     many = np.stack([below(keys(0, "rows", np.arange(4)), "x", limits, at) for at in range(500)])
     assert (many < limits).all()
-    assert (many.max(0) > (limits - 1) * 0.9).all()
+    assert (many.max(0) >= (limits - 1) * 0.9).all()
 
 
 @given(st.integers(0, 2**63), st.integers(1, 40), st.data())
@@ -115,27 +108,27 @@ def test_permute_in_a_large_range():
     places = np.arange(size - 20_000, size)
     sent = permute(5, places, size)
     assert len(set(sent.tolist())) == len(places)
-    assert surprise(np.histogram(sent, bins=50, range=(0, size))[0], 400) < 5
+    assert surprise(np.histogram(sent, bins=50, range=(0, size))[0], 400) < 4
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 def test_all_small_permutations_are_equally_likely(size):
     trials = 12_000
-    seen = {order: 0 for order in permutations(range(size))}
+    seen = dict.fromkeys(permutations(range(size)), 0)
     for order_key in keys(0, "order", np.arange(trials)):
         seen[tuple(permute(int(order_key), np.arange(size), size).tolist())] += 1
-    assert surprise(list(seen.values()), trials / len(seen)) < 5
+    assert surprise(list(seen.values()), trials / len(seen)) < 4
 
 
-@pytest.mark.parametrize("size", [17, 300, 1000])
+@pytest.mark.parametrize("size", [17, 300])
 def test_a_place_goes_everywhere_and_neighbours_part(size):
-    orders = [permute(int(k), np.arange(size), size) for k in keys(1, "order", np.arange(1500))]
+    orders = [permute(int(k), np.arange(size), size) for k in keys(1, "order", np.arange(1000))]
     sent = np.stack(orders)
     cells = np.array([np.histogram(column, bins=10, range=(0, size))[0] for column in sent.T])
     expected = len(sent) * np.histogram(np.arange(size), bins=10, range=(0, size))[0] / size
-    assert surprise(cells, expected[None, :]) < 5
+    assert surprise(cells, expected[None, :]) < 4
     steps = np.bincount(((sent[:, 1:] - sent[:, :-1]) % size).ravel(), minlength=size)[1:]
-    assert surprise(steps, steps.sum() / len(steps)) < 5
+    assert surprise(steps, steps.sum() / len(steps)) < 4
 
 
 @pytest.mark.parametrize(("index", "size"), [(3, 3), (-1, 5), (0, 0)])

@@ -6,6 +6,7 @@ on stdout, talks on stderr, and returns None or an exit code: 0 done, 1 failed, 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -32,11 +33,21 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("maskery.cli.demo:demo", "Walk the whole way once: text, corpus, training, use"),
 }
 
+_DISK = {
+    errno.EACCES: "choose another folder, or change its permissions",
+    errno.EPERM: "choose another folder, or change its permissions",
+    errno.EROFS: "choose a folder on a disk that can be written to",
+    errno.ENOSPC: "free some space on the disk, or choose a folder on another one",
+    errno.EDQUOT: "free some of your space on the disk, or choose a folder on another one",
+}
+"""Refusals of the disk that are no defect, and what repairs them."""
+
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _never_fail_to_print()
+    _share_cores()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -51,7 +62,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone; stdout is pointed at nothing so that the interpreter's last flush is quiet too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _DISK:
+            print(f"{error.filename or 'disk'}: {error.strerror}\n  repair: {_DISK[error.errno]}", file=sys.stderr)
+            return 2
         traceback.print_exc()
         print("this is a defect in maskery; please report it with the lines above", file=sys.stderr)
         return 1
@@ -121,3 +135,11 @@ def _never_fail_to_print() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
+
+
+def _share_cores() -> None:
+    """Let threads that wait for each other sleep soon, as torch's thread library reads it when it is first loaded.
+
+    By default they spin. Where other programs use the cores too, that is ten times slower than it need be.
+    """
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")

@@ -17,6 +17,7 @@ from maskery.model.config import Shape
 from maskery.model.layout import Group, Layout
 from maskery.model.linear import Linear
 from maskery.model.positions import PositionScheme
+from maskery.model.selection import Selection
 from maskery.model.visibility import Predicate, Visibility, dense, view_of_rows
 
 
@@ -70,15 +71,19 @@ class Attention(nn.Module):
         self.inputs_bias = nn.Parameter(torch.empty(3, shape.width))
         self.output = Linear(shape.width, shape.width)
 
-    def forward(self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme) -> tuple[Tensor, Tensor | None]:
-        """(N,D) -> (N,D), and the weights (B,H,T,T) if the plan captures them."""
+    def forward(
+        self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, selection: Selection | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """(N,D) -> (N,D), or (M,D) of the selected slots; and the weights (B,H,T,T) if the plan captures them."""
+        if selection is not None:
+            return self.output(self._selected(x, plan, scheme, selection)), None
         width = x.shape[1]
         qkv = F.linear(x, self.inputs.view(3 * width, width), self.inputs_bias.view(3 * width))
         names = {
             kernels.choose(group.length, x.device, plan.dropout, scheme.in_attention, plan.capture)
             for group in plan.layout.groups
         }
-        if names == {"packed"}:
+        if names <= {"packed"} and not plan.capture:
             mixed: Tensor = kernels.PackedAttention.apply(  # type: ignore[no-untyped-call]
                 qkv, plan.layout.groups, plan.allowed, self.heads, plan.dropout
             )
@@ -86,9 +91,30 @@ class Attention(nn.Module):
         mixed, weights = self._by_group(qkv, plan, scheme)
         return self.output(mixed), weights
 
-    def _by_group(
-        self, qkv: Tensor, plan: AttentionPlan, scheme: PositionScheme
-    ) -> tuple[Tensor, Tensor | None]:
+    def _selected(self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, selection: Selection) -> Tensor:
+        width = x.shape[1]
+        queries = F.linear(x.index_select(0, selection.index), self.inputs[0], self.inputs_bias[0])
+        kv = F.linear(x, self.inputs[1:].reshape(2 * width, width), self.inputs_bias[1:].reshape(2 * width))
+        allowed = [
+            None if mask is None else mask.gather(2, slots[:, None, :, None].expand(-1, -1, -1, mask.shape[3]))
+            for mask, slots in zip(plan.allowed, selection.slots, strict=True)
+        ]
+        if x.device.type == "cpu" and not scheme.in_attention:
+            mixed: Tensor = kernels.SelectedAttention.apply(  # type: ignore[no-untyped-call]
+                queries, kv, selection.groups, plan.layout.groups, allowed, self.heads, plan.dropout
+            )
+            return mixed
+        parts = []
+        for number, (ask, group) in enumerate(zip(selection.groups, plan.layout.groups, strict=True)):
+            q = kernels.split_heads(queries[ask.start : ask.stop], group.rows, 1, self.heads)[0]
+            k, v = kernels.split_heads(kv[group.start : group.stop], group.rows, 2, self.heads).unbind()
+            k_pos = plan.positions[number]
+            q_pos = k_pos.gather(1, selection.slots[number])
+            out, _ = kernels.explicit(q, k, v, allowed[number], plan.dropout, scheme, self.layer, q_pos, k_pos)
+            parts.append(out.transpose(1, 2).reshape(ask.rows * ask.length, -1))
+        return torch.cat(parts)
+
+    def _by_group(self, qkv: Tensor, plan: AttentionPlan, scheme: PositionScheme) -> tuple[Tensor, Tensor | None]:
         parts, captured = [], []
         for number, group in enumerate(plan.layout.groups):
             q, k, v = kernels.split_heads(qkv[group.start : group.stop], group.rows, 3, self.heads).unbind()
@@ -104,13 +130,15 @@ class Attention(nn.Module):
                 )
                 captured.append(weights)
             parts.append(out.transpose(1, 2).reshape(group.rows * group.length, -1))
+        if not parts:  # every row is empty
+            parts.append(qkv.chunk(3, 1)[0])
         mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
-        return mixed, _unpack_weights(captured, plan.layout) if plan.capture else None
+        return mixed, _unpack_weights(captured, plan.layout, qkv, self.heads) if plan.capture else None
 
 
-def _unpack_weights(captured: list[Tensor], layout: Layout) -> Tensor:
+def _unpack_weights(captured: list[Tensor], layout: Layout, like: Tensor, heads: int) -> Tensor:
     """Weights of the groups -> (B,H,T,T), zeros at padding."""
-    full = captured[0].new_zeros(layout.rows, captured[0].shape[1], layout.slots, layout.slots)
+    full = like.new_zeros(layout.rows, heads, layout.slots, layout.slots)
     for group, weights in zip(layout.groups, captured, strict=True):
         rows = layout.group_rows(group)
         if layout.source is None:

@@ -1,7 +1,7 @@
 """One layer of the Transformer.
 
-    post-norm (BERT):   x = norm(x + attention(x));   x = norm(x + feedforward(x))
-    pre-norm (GPT-2):   x = x + attention(norm(x));   x = x + feedforward(norm(x))
+post-norm (BERT):   x = norm(x + attention(x));   x = norm(x + feedforward(x))
+pre-norm (GPT-2):   x = x + attention(norm(x));   x = x + feedforward(norm(x))
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from maskery.model.config import Shape
 from maskery.model.dropout import add_dropout
 from maskery.model.linear import Linear, Norm
 from maskery.model.positions import PositionScheme
+from maskery.model.selection import Selection
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -37,10 +38,15 @@ class Block(nn.Module):
         self.down = Linear(shape.feedforward, shape.width)
         self.feedforward_norm = Norm(shape.width, shape.eps)
 
-    def forward(self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, selection: Selection | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """(N,D) -> (N,D), or (M,D) where only selected slots are asked for; and captured weights."""
         p = self.dropout if self.training else 0.0
         read = self.attention_norm(x) if self.before else x
-        mixed, weights = self.attention(read, plan, scheme)
+        mixed, weights = self.attention(read, plan, scheme, selection)
+        if selection is not None:
+            x = x.index_select(0, selection.index)
         x = add_dropout(x, mixed, p)
         if not self.before:
             x = self.attention_norm(x)

@@ -66,6 +66,8 @@ class Leak:
     """The slots between the asked one and the answer, in the order of reading back."""
 
     def text(self) -> str:
+        if self.layer == 0:
+            return f"position {self.asked} holds its own answer in the input"
         way = f"through position {' and '.join(map(str, self.path))}" if self.path else "directly"
         answer = "" if self.asked == self.answer else f", which stands at position {self.answer},"
         return f"position {self.asked} reaches its own answer{answer} in layer {self.layer} {way}"
@@ -113,5 +115,5 @@ def jacobian_pattern(network: Network, batch: Batch, row: int) -> Tensor:
     finally:
         hook.remove()
     weights = torch.linspace(0.5, 1.5, packed.shape[1])
-    rows = [torch.autograd.grad((packed[q] * weights).sum(), embedded[0], retain_graph=True)[0] for q in range(packed.shape[0])]
+    rows = [torch.autograd.grad((state * weights).sum(), embedded[0], retain_graph=True)[0] for state in packed]
     return torch.stack([gradient.abs().amax(1) > 0 for gradient in rows])

@@ -2,6 +2,7 @@
 
 - `PackedAttention`: matmul, softmax, matmul over packed rows grouped by length, with its own backward pass that
   works in place. The quick one on a CPU for rows up to a few hundred slots, and with attention dropout at any length.
+- `SelectedAttention`: the same where only some slots ask, in the last layer.
 - `sdpa`: torch's fused kernel: longer rows without dropout.
 - `explicit`: plain differentiable operations; takes score and value terms of a position scheme and hands out weights.
 - `flex`: flex_attention with a block mask, on a GPU (a CPU has its forward pass only).
@@ -17,8 +18,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from maskery.model.dropout import dropout, dropped, keep_scale, level
+from maskery.model.dropout import draw, dropout, keep_scale, kept, level
 from maskery.model.layout import Group
 from maskery.model.positions import PositionScheme
 from maskery.model.visibility import Predicate
@@ -58,6 +60,34 @@ def _weights(q: Tensor, k: Tensor, allowed: Tensor | None, rows: int, scale: flo
     return by_row.masked_fill_(~allowed.any(-1, keepdim=True), 0.0).view_as(weights)
 
 
+def _mix(weights: Tensor, v: Tensor, p: float, saved: list[Tensor]) -> Tensor:
+    """Weights times values with dropout on the weights; what was drawn is remembered."""
+    if not level(p):
+        return torch.bmm(weights, v)
+    numbers = draw(weights.shape)
+    saved.append(numbers)
+    return _product(kept(numbers, p, weights.dtype).mul_(weights), v, keep_scale(p))
+
+
+def _group_backward(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, drawn: Tensor | None, scale: float, p: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of one group's queries, keys and values; all (b*H,·,·)."""
+    keep = 1.0 if drawn is None else keep_scale(p)
+    grad_weights = torch.bmm(grad, v.transpose(1, 2))
+    used = weights
+    if drawn is not None:
+        used = kept(drawn, p, weights.dtype)
+        grad_weights.mul_(used)
+        used.mul_(weights)
+    grad_v = _product(used.transpose(1, 2), grad, keep)
+    # dS = w * (dw - sum(dw * w)), written over dw; the scales are linear and go into the next products.
+    torch.ops.aten._softmax_backward_data.out(grad_weights, weights, -1, weights.dtype, grad_input=grad_weights)
+    grad_q = _product(grad_weights, k, scale * keep)
+    grad_k = _product(grad_weights.transpose(1, 2), q, scale * keep)
+    return grad_q, grad_k, grad_v
+
+
 class PackedAttention(torch.autograd.Function):
     """Self-attention of packed rows: (N, 3*D) queries, keys and values -> (N, D)."""
 
@@ -75,42 +105,77 @@ class PackedAttention(torch.autograd.Function):
             q, k, v = parts.unbind()
             weights = _weights(q, k, mask, group.rows, ctx.scale)
             saved += [parts, weights]
-            if level(p):
-                gone = dropped(weights.shape, p)
-                saved.append(gone)
-                mixed = _product(weights.masked_fill(gone, 0.0), v, keep_scale(p))
-            else:
-                mixed = torch.bmm(weights, v)
-            _merge(out[group.start : group.stop], mixed, group.rows, heads)
+            _merge(out[group.start : group.stop], _mix(weights, v, p, saved), group.rows, heads)
         ctx.save_for_backward(*saved)
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (grad_out,) = gradients
         grad_qkv = grad_out.new_empty(grad_out.shape[0], 3 * grad_out.shape[1])
         saved = iter(ctx.saved_tensors)
-        keep = keep_scale(ctx.p) if level(ctx.p) else 1.0
         for group in ctx.groups:
             (q, k, v), weights = next(saved).unbind(), next(saved)
+            drawn = next(saved) if level(ctx.p) else None
             grad = split_heads(grad_out[group.start : group.stop], group.rows, 1, ctx.heads)[0].flatten(0, 1)
-            grad_weights = torch.bmm(grad, v.transpose(1, 2))
-            used = weights
-            if level(ctx.p):
-                gone = next(saved)
-                used = weights.masked_fill(gone, 0.0)
-                grad_weights.masked_fill_(gone, 0.0)
-            grad_v = _product(used.transpose(1, 2), grad, keep)
-            # dS = w * (dw - sum(dw * w)), written over dw; the scales are linear and go into the next products.
-            torch.ops.aten._softmax_backward_data.out(
-                grad_weights, weights, -1, weights.dtype, grad_input=grad_weights
-            )
-            grad_q = _product(grad_weights, k, ctx.scale * keep)
-            grad_k = _product(grad_weights.transpose(1, 2), q, ctx.scale * keep)
             target = grad_qkv[group.start : group.stop].view(group.rows, group.length, 3, -1)
-            for part, value in enumerate((grad_q, grad_k, grad_v)):
+            parts = _group_backward(grad, q, k, v, weights, drawn, ctx.scale, ctx.p)
+            for part, value in enumerate(parts):
                 _merge(target[:, :, part], value, group.rows, ctx.heads)
         return grad_qkv, None, None, None, None
+
+
+class SelectedAttention(torch.autograd.Function):
+    """Attention of some slots over all: (M, D) queries, (N, 2*D) keys and values -> (M, D)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        kv: Tensor,
+        asking: Sequence[Group],
+        groups: Sequence[Group],
+        allowed: Sequence[Tensor | None],
+        heads: int,
+        p: float,
+    ) -> Tensor:
+        out = torch.empty_like(queries)
+        ctx.asking, ctx.groups, ctx.heads, ctx.p = asking, groups, heads, p
+        ctx.scale = (queries.shape[1] // heads) ** -0.5
+        saved: list[Tensor] = []
+        for ask, group, mask in zip(asking, groups, allowed, strict=True):
+            if not ask.length:
+                continue
+            q = split_heads(queries[ask.start : ask.stop], group.rows, 1, heads)[0].flatten(0, 1)
+            parts = split_heads(kv[group.start : group.stop], group.rows, 2, heads).flatten(1, 2)
+            k, v = parts.unbind()
+            weights = _weights(q, k, mask, group.rows, ctx.scale)
+            saved += [q, parts, weights]
+            _merge(out[ask.start : ask.stop], _mix(weights, v, p, saved), group.rows, heads)
+        ctx.save_for_backward(*saved)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (grad_out,) = gradients
+        grad_queries = torch.empty_like(grad_out)
+        slots = ctx.groups[-1].stop if ctx.groups else 0
+        grad_kv = grad_out.new_zeros(slots, 2 * grad_out.shape[1])
+        saved = iter(ctx.saved_tensors)
+        for ask, group in zip(ctx.asking, ctx.groups, strict=True):
+            if not ask.length:
+                continue
+            q, (k, v), weights = next(saved), next(saved).unbind(), next(saved)
+            drawn = next(saved) if level(ctx.p) else None
+            grad = split_heads(grad_out[ask.start : ask.stop], group.rows, 1, ctx.heads)[0].flatten(0, 1)
+            grad_q, grad_k, grad_v = _group_backward(grad, q, k, v, weights, drawn, ctx.scale, ctx.p)
+            _merge(grad_queries[ask.start : ask.stop], grad_q, group.rows, ctx.heads)
+            target = grad_kv[group.start : group.stop].view(group.rows, group.length, 2, -1)
+            for part, value in enumerate((grad_k, grad_v)):
+                _merge(target[:, :, part], value, group.rows, ctx.heads)
+        return grad_queries, grad_kv, None, None, None, None, None
 
 
 def _merge(target: Tensor, x: Tensor, rows: int, heads: int) -> None:

@@ -67,6 +67,11 @@ class Layout:
         """Packed places of flat slots."""
         return index if self.place is None else self.place.index_select(0, index)
 
+    @property
+    def empty(self) -> int:
+        """Rows without a real slot; they come first in `order`."""
+        return self.groups[0].first if self.groups else self.rows
+
     def first_places(self) -> Tensor:
         """(B,) the packed place of each row's first real slot; a row without any gives place 0."""
         starts = torch.zeros(self.rows, dtype=torch.long, device=self.order.device)

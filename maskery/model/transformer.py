@@ -19,6 +19,7 @@ from maskery.model.config import POSITIONS, VISIBILITIES, Shape
 from maskery.model.dropout import dropout
 from maskery.model.layout import Layout, layout_of
 from maskery.model.linear import Linear, Norm
+from maskery.model.selection import Selection, select
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +37,7 @@ class Inputs:
 def inputs_of(batch: Batch) -> Inputs:
     slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
     layout = layout_of(slots < batch.length.unsqueeze(1))
-    return Inputs(
-        ids=batch.ids, layout=layout, segments=batch.segments, positions=batch.positions, slots=batch.slots
-    )
+    return Inputs(ids=batch.ids, layout=layout, segments=batch.segments, positions=batch.positions, slots=batch.slots)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +47,10 @@ class Hidden:
     packed: Tensor
     """(N,D) the last layer's states of real slots."""
     layout: Layout
+    selection: Selection | None = None
+    """Set when only the slots that somebody reads were computed; `packed` then holds these."""
     pooled: Tensor | None = None
-    """(B,D) of each row's first slot, where there is a pooler."""
+    """(B,D) of each row's first slot, where there is a pooler; zeros for a row without slots."""
     packed_layers: tuple[Tensor, ...] = ()
     """L+1 entries, embedding first, if asked for."""
     attentions: tuple[Tensor, ...] = ()
@@ -58,6 +59,7 @@ class Hidden:
     @property
     def last(self) -> Tensor:
         """(B,T,D), zeros at padding."""
+        assert self.selection is None, "only selected slots were computed"
         return self.layout.unpack(self.packed)
 
     @property
@@ -66,7 +68,10 @@ class Hidden:
 
     def select(self, index: Tensor) -> Tensor:
         """(n,) flat slots -> (n,D). One gather: quickest, and bitwise repeatable backwards."""
-        return self.packed.index_select(0, self.layout.places(index))
+        places = self.layout.places(index)
+        if self.selection is not None:
+            places = self.selection.place.index_select(0, places)
+        return self.packed.index_select(0, places)
 
 
 class Embeddings(nn.Module):
@@ -104,8 +109,12 @@ class Network(nn.Module):
         self.norm = Norm(shape.width, shape.eps) if shape.norm == "pre" else None
         self.pooler = Linear(shape.width, shape.width) if pooler else None
 
-    def forward(self, inputs: Inputs, *, layers: bool = False, attentions: bool = False) -> Hidden:
+    def forward(
+        self, inputs: Inputs, *, layers: bool = False, attentions: bool = False, reads: Tensor | None = None
+    ) -> Hidden:
+        """The states of all slots, or of the flat slots `reads` alone where that saves work."""
         layout = inputs.layout
+        selection = None if reads is None or layers or attentions else self._selection(layout, reads)
         plan = plan_attention(
             layout,
             self.visibility,
@@ -116,8 +125,9 @@ class Network(nn.Module):
         )
         x = self.embeddings(layout.pack(inputs.ids), layout.pack(inputs.segments), layout.pack(inputs.positions))
         states, captured = [x], []
-        for block in self.layers:
-            x, weights = block(x, plan, self.embeddings.positions)
+        for number, block in enumerate(self.layers, start=1):
+            last = selection if number == len(self.layers) else None
+            x, weights = block(x, plan, self.embeddings.positions, last)
             if layers:
                 states.append(x)
             if weights is not None:
@@ -128,13 +138,28 @@ class Network(nn.Module):
         return Hidden(
             packed=x,
             layout=layout,
-            pooled=self._pool(x, layout),
+            selection=selection,
+            pooled=self._pool(x, layout, selection),
             packed_layers=tuple(states) if layers else (),
             attentions=tuple(captured),
         )
 
-    def _pool(self, x: Tensor, layout: Layout) -> Tensor | None:
+    def _selection(self, layout: Layout, reads: Tensor) -> Selection | None:
+        """What the last layer has to compute; None when that is most of the slots."""
+        places = layout.places(reads)
+        if self.pooler is not None:
+            places = torch.cat((places, layout.first_places()))
+        places = torch.unique(places)
+        return select(layout, places) if 0 < 2 * len(places) <= layout.count else None
+
+    def _pool(self, x: Tensor, layout: Layout, selection: Selection | None) -> Tensor | None:
         if self.pooler is None:
             return None
-        pooled: Tensor = torch.tanh(self.pooler(x.index_select(0, layout.first_places())))
-        return pooled
+        first = layout.first_places()
+        if selection is not None:
+            first = selection.place.index_select(0, first)
+        if not layout.empty:
+            return torch.tanh(self.pooler(x.index_select(0, first)))
+        filled = layout.order[layout.empty :]
+        pooled = torch.tanh(self.pooler(x.index_select(0, first[filled]))) if len(filled) else x
+        return x.new_zeros(layout.rows, x.shape[1]).index_copy(0, filled, pooled)

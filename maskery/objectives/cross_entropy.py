@@ -13,15 +13,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-_CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = 64 << 20
+"""The scores held at once."""
 
 
 def _chunks(targets: int, vocabulary: int) -> list[slice]:
     """Slices of equal size (within one) whose scores fit the chunk."""
-    pieces = max(1, -(-targets * vocabulary * 4 // _CHUNK_BYTES))
-    size = max(1, -(-targets // pieces))
-    return [slice(start, min(start + size, targets)) for start in range(0, targets, size)]
+    pieces = -(-targets // max(1, CHUNK_BYTES // (4 * vocabulary)))
+    return [slice(targets * part // pieces, targets * (part + 1) // pieces) for part in range(pieces)]
 
 
 class TiedCrossEntropy(torch.autograd.Function):
@@ -55,6 +56,7 @@ class TiedCrossEntropy(torch.autograd.Function):
         return total.to(states.device, states.dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         grad_states, grad_matrix, grad_bias = ctx.saved_tensors
         (outer,) = gradients

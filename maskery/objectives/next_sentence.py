@@ -24,15 +24,16 @@ class NextSentence:
 
     def ask(self, rows: Rows, slots: int) -> Targets:
         labelled = np.flatnonzero(rows.label >= 0)
-        return Targets(
-            index=torch.from_numpy(labelled), label=torch.from_numpy(rows.label[labelled].astype(np.int64))
-        )
+        return Targets(index=torch.from_numpy(labelled), label=torch.from_numpy(rows.label[labelled].astype(np.int64)))
 
     def head(self, shape: Shape) -> nn.Module:
         return ClassHead(shape.width, 2)
 
     def count(self, batch: Batch) -> int:
         return int(batch.targets[self.name].label.numel())
+
+    def reads(self, batch: Batch) -> Tensor:
+        return batch.rows.new_empty(0)
 
     def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         scores = self._scores(head, hidden, batch)

@@ -51,6 +51,10 @@ class Objective(Protocol):
         """How many answers are summed; from the targets alone."""
         ...
 
+    def reads(self, batch: Batch) -> Tensor:
+        """The flat slots whose last states it looks at (the pooled state apart): the last layer computes no other."""
+        ...
+
     def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         """The summed loss, differentiable; zero targets still run the head."""
         ...

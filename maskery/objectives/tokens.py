@@ -39,6 +39,9 @@ class TokenObjective:
     def count(self, batch: Batch) -> int:
         return int(self.targets(batch).label.numel())
 
+    def reads(self, batch: Batch) -> Tensor:
+        return self.targets(batch).index
+
     def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))

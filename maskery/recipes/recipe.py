@@ -52,6 +52,10 @@ class Recipe(Config):
         _fill(document, self.plain())
         return tomlkit.dumps(document)
 
+    def changed(self, overrides: Mapping[str, Any]) -> Recipe:
+        """This recipe with other answers to some dotted keys; they win over everything that made it."""
+        return _build([Layer(where=f"recipe {self.name}", data=self.plain()), override_layer(overrides)])
+
     def require(self) -> Recipe:
         """This recipe, or a RefusedError with every contradiction in it."""
         refusals = check(self)

@@ -2,7 +2,8 @@
 
 A document is one piece, so documents that meet in a row have a [SEP] between them. A sentence that does not fit begins
 the next row; one that no row can hold is split over rows, and its end is followed by the next sentence. Documents keep
-the order of the corpus; passes after the first begin at a random one, so that across documents the copies differ.
+the order of the corpus; passes after the first begin at a random one. Rows of two passes soon fall into step again, so
+copies differ mainly by their corruption.
 """
 
 from __future__ import annotations

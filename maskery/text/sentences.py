@@ -1,9 +1,9 @@
 """Sentences of one line: slices that tile it, so no character is lost.
 
-Full-width enders (。！？；) end a sentence wherever they stand; half-width ! ? and … do so beside Han characters. In spaced
-text an ender must be followed by white space and something that can open a sentence (not a small letter), and a full
-stop must not belong to an abbreviation, an initial or a list number. Closing quotes and brackets, and the white space
-after them, stay with the sentence that they end.
+Full-width enders (。！？；) end a sentence wherever they stand; half-width ! ? and … do so beside Han characters. In
+spaced text an ender must be followed by white space and something that can open a sentence (not a small letter), and a
+full stop must not belong to an abbreviation, an initial or a list number. Closing quotes and brackets, and the white
+space after them, stay with the sentence that they end.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LAST_WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_]+)*\Z")
 _REACH = 16
 """How far before a full stop its word is looked for."""
 
-_TITLES = frozenset(
-    "mr mrs ms mx messrs dr prof st rev hon gen col capt lt sgt cpl maj adm cmdr gov sen rep pres mt ft fr "
-    "vs cf ca approx al eds viz ibid mme mlle".split()
+_TITLES = re.compile(
+    "mr|mrs|ms|mx|messrs|dr|prof|st|rev|hon|gen|col|capt|lt|sgt|cpl|maj|adm|cmdr|gov|sen|rep|pres|mt|ft|fr|"
+    "vs|cf|ca|approx|al|eds|viz|ibid|mme|mlle"
 )
-_BEFORE_NUMBERS = frozenset(
-    "no nos p pp vol vols fig figs eq ch sec art op v c n jan feb mar apr jun jul aug sep sept oct nov dec".split()
+_BEFORE_NUMBERS = re.compile(
+    "no|nos|p|pp|vol|vols|fig|figs|eq|ch|sec|art|op|v|c|n|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
 )
 
 
@@ -71,4 +71,4 @@ def _abbreviated(text: str, stop: int, begin: int, after: str) -> bool:
     if "." in word or (len(word) == 1 and word.isupper()):
         return True
     word = word.lower()
-    return word in _TITLES or (word in _BEFORE_NUMBERS and after.isdigit())
+    return bool(_TITLES.fullmatch(word) or (after.isdigit() and _BEFORE_NUMBERS.fullmatch(word)))

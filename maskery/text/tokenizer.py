@@ -32,6 +32,15 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "mask": ("[MASK]", "<mask>"),
 }
 _SETTINGS = "tokenizer_config.json"
+_NOT_OURS = (
+    "auto_map",
+    "added_tokens_decoder",
+    "name_or_path",
+    "tokenizer_file",
+    "vocab_file",
+    "special_tokens_map_file",
+)
+_DEFAULT_LENGTH = 512
 _HAN = "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U000323af]"
 _SPACE_IN_HAN = re.compile(f"(?<={_HAN}) (?={_HAN})")
 
@@ -58,7 +67,7 @@ class FlatTokens(NamedTuple):
     start: NDArray[np.int64]
     """Where each token begins in its text, in characters."""
     end: NDArray[np.int64]
-    count: NDArray[np.int64]
+    lengths: NDArray[np.int64]
     """Tokens of each text."""
 
 
@@ -76,7 +85,7 @@ class Tokenizer:
         self.names, self.specials = _find_specials(rust, where)
         if rust.post_processor is None:
             wordpiece.frame(rust, self.names["cls"], self.names["sep"])
-        self.vocabulary = int(rust.get_vocab_size(with_added_tokens=True))
+        self.vocabulary = max(rust.get_vocab(with_added_tokens=True).values()) + 1
 
     @classmethod
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
@@ -147,17 +156,17 @@ class Tokenizer:
         """Raw text to one run of tokens. `Encoding.offsets` makes a tuple a token; flattening them as iterators is
         the quickest way out that the binding leaves."""
         encodings = self._raw.encode_batch(list(texts), add_special_tokens=False)
-        count = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
-        total = int(count.sum())
+        lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
+        total = int(lengths.sum())
         ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=total)
         pairs = chain.from_iterable([e.offsets for e in encodings])
         places = np.fromiter(chain.from_iterable(pairs), dtype=np.int64, count=2 * total).reshape(-1, 2)
-        return FlatTokens(ids, places[:, 0], places[:, 1], count)
+        return FlatTokens(ids, places[:, 0], places[:, 1], lengths)
 
     def encode_raw(self, texts: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """For each raw text its ids (n,) and character offsets (n, 2); no specials are added, none is recognised."""
         flat = self.encode_flat(texts)
-        cuts = np.cumsum(flat.count)[:-1]
+        cuts = np.cumsum(flat.lengths)[:-1]
         offsets = np.stack([flat.start, flat.end], axis=1)
         return list(zip(np.split(flat.ids, cuts), np.split(offsets, cuts), strict=True)) if len(texts) else []
 
@@ -198,13 +207,18 @@ class Tokenizer:
         kept = [n for n, piece in enumerate(self.pieces) if piece and not mark.fullmatch(piece)]
         return np.array([n for n in kept if n not in self.specials.ids], dtype=np.int64)
 
-    def save(self, folder: str | Path, *, max_length: int = 512) -> list[str]:
-        """Write the files that `transformers.AutoTokenizer` opens; their names are returned."""
+    def save(self, folder: str | Path, *, max_length: int | None = None) -> list[str]:
+        """Write the files that `transformers.AutoTokenizer` opens; their names are returned.
+
+        `max_length` is the longest row of the model beside it; by default what the tokenizer was opened with, or 512.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         roles = {f"{role}_token": name for role, name in self.names.items()}
-        settings = {"model_max_length": max_length, **self._settings, **roles}
-        settings.setdefault("tokenizer_class", "BertTokenizer" if self.kind == "WordPiece" else "PreTrainedTokenizerFast")
+        kind = "BertTokenizer" if self.kind == "WordPiece" else "PreTrainedTokenizerFast"
+        settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **self._settings, **roles}
+        if max_length is not None:
+            settings["model_max_length"] = max_length
         files.write_text(folder / "tokenizer.json", self.json + "\n")
         files.write_json(folder / _SETTINGS, dict(sorted(settings.items())))
         files.write_json(folder / "special_tokens_map.json", roles)
@@ -253,5 +267,4 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         raise InputError(f"not JSON: {error}", where=path, repair="fetch the file anew, or remove it") from None
     if not isinstance(settings, dict):
         raise InputError("not a JSON object", where=path, repair="fetch the file anew, or remove it")
-    dropped = {"auto_map", "added_tokens_decoder", "name_or_path", "tokenizer_file", "vocab_file", "special_tokens_map_file"}
-    return {key: value for key, value in settings.items() if key not in dropped}
+    return {key: value for key, value in settings.items() if key not in _NOT_OURS}

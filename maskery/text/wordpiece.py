@@ -1,4 +1,4 @@
-"""WordPiece tokenizers in BERT's manner, made from a list of pieces: clean text, Han characters apart, punctuation apart.
+"""WordPiece tokenizers in BERT's manner, made from a list of pieces: clean text, Han characters and punctuation apart.
 
 Departs from the origin in nothing that changes an id: the same normaliser, the same longest-match-first search,
 words above 100 characters become [UNK].

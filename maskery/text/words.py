@@ -36,13 +36,12 @@ def auto(text: str) -> NDArray[np.int32]:
     if not code_points.size:
         return np.zeros(0, dtype=np.int32)
     kind = kinds(code_points)
-    mark = kind == Kind.MARK
-    kind = _attach_marks(kind, mark)
+    kind, attached = _attach_marks(kind)
     _join_apostrophes(kind)
     fresh = np.ones(kind.size, dtype=bool)
     fresh[1:] = (kind[1:] != kind[:-1]) | (kind[1:] == Kind.OTHER) | (kind[1:] == Kind.SINGLE)
-    fresh[1:] &= ~mark[1:]
-    han = np.flatnonzero((kind == Kind.HAN) & ~mark)
+    fresh &= ~attached
+    han = np.flatnonzero((kind == Kind.HAN) & ~attached)
     if han.size:
         fresh[han[_han_starts(code_points, kind, han)]] = True
     return np.cumsum(fresh, dtype=np.int32) - np.int32(1)
@@ -51,12 +50,19 @@ def auto(text: str) -> NDArray[np.int32]:
 starts = auto
 
 
-def _attach_marks(kind: NDArray[np.uint8], mark: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """A mark takes the kind of the last character that is none; marks at the very start count as white space."""
+def _attach_marks(kind: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Kinds in which a mark has taken that of its base, and which characters are so attached.
+
+    Marks without a base, at the start or after white space, are a sign of their own.
+    """
+    mark = kind == Kind.MARK
     if not mark.any():
-        return kind
+        return kind, mark
     base = np.maximum.accumulate(np.where(mark, -1, np.arange(kind.size)))
-    return np.where(base < 0, np.uint8(Kind.SPACE), kind[base])
+    stray = mark & ((base < 0) | (kind[base] == Kind.SPACE))
+    after_mark = np.zeros(kind.size, dtype=bool)
+    after_mark[1:] = mark[:-1]
+    return np.where(stray, np.uint8(Kind.OTHER), kind[base]), mark & (~stray | after_mark)
 
 
 def _join_apostrophes(kind: NDArray[np.uint8]) -> None:
@@ -67,9 +73,7 @@ def _join_apostrophes(kind: NDArray[np.uint8]) -> None:
     kind[inner[(kind[inner - 1] == Kind.WORD) & (kind[inner + 1] == Kind.WORD)]] = Kind.WORD
 
 
-def _han_starts(
-    code_points: NDArray[np.uint32], kind: NDArray[np.uint8], han: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def _han_starts(code_points: NDArray[np.uint32], kind: NDArray[np.uint8], han: NDArray[np.int64]) -> NDArray[np.bool_]:
     """For each Han character whether jieba starts a word there: one call for all runs, parted by line feeds."""
     run = np.cumsum(kind[1:] != kind[:-1])
     run = np.concatenate(([0], run))[han]

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from maskery.train.optimizers import Optimizer
     from maskery.train.schedules import Schedule
 
-OPTIMIZERS: Registry[type[Optimizer]] = Registry(
-    "optimizer", {"adamw": "maskery.train.optimizers:AdamW"}
-)
+OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", {"adamw": "maskery.train.optimizers:AdamW"})
 DECAYS: Registry[Schedule] = Registry(
     "decay",
     {

@@ -58,9 +58,7 @@ def batches_from(feed: Feed, start: int, stop: int, micro: int, workers: int) ->
     steps = _Steps(feed, micro)
     if workers == 0:
         return (steps[step] for step in range(start, stop))
-    loader = DataLoader(
-        steps, batch_size=None, sampler=range(start, stop), num_workers=workers, collate_fn=_as_it_is
-    )
+    loader = DataLoader(steps, batch_size=None, sampler=range(start, stop), num_workers=workers, collate_fn=_as_it_is)
     return iter(loader)
 
 

@@ -76,7 +76,7 @@ def pretrain(
     if started and folder.state.get("finished"):
         say(f"{out}: already finished at step {folder.state['step']}")
         return Run(folder.path)
-    trainer = _trainer(recipe, corpus, workers, say)
+    trainer = build_trainer(recipe, corpus, workers, say)
     _require_no_leak(trainer)
     if not started:
         if start_from is not None:
@@ -87,14 +87,19 @@ def pretrain(
     return Run(folder.path)
 
 
-def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool) -> bool:
-    """Whether there is a run to go on with; what contradicts it is refused."""
-    if not folder.path.exists() or (folder.path.is_dir() and not any(folder.path.iterdir())):
+def occupied(path: Path, resume: bool) -> bool:
+    """Whether something is at `path`, which only resuming allows."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return False
     if not resume:
-        raise ExistsError(
-            "is already there", where=folder.path, repair="choose another --out, or go on with --resume"
-        )
+        raise ExistsError("is already there", where=path, repair="choose another --out, or go on with --resume")
+    return True
+
+
+def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool) -> bool:
+    """Whether there is a run to go on with; what contradicts it is refused."""
+    if not occupied(folder.path, resume):
+        return False
     if not (folder.path / "recipe.toml").is_file() or not (folder.path / "state.json").is_file():
         if {path.name for path in folder.path.iterdir()} <= {"recipe.toml", "checkpoints"}:
             shutil.rmtree(folder.path)  # killed before the first file was whole: nothing is lost
@@ -115,7 +120,7 @@ def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool
     return True
 
 
-def _trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
+def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
     training = recipe.training
     system = System(recipe, corpus.vocabulary)
     system.initialise(training.seed)
@@ -156,10 +161,9 @@ def _start_from(system: System, corpus: Corpus, path: str | Path, say: Say) -> N
             repair=f"maskery corpus build FILES --tokenizer {path} --out DIR",
         )
     theirs, ours = model.network.state_dict(), system.network.state_dict()
-    wrong = [
-        name for name, value in ours.items()
-        if name in theirs and theirs[name].shape != value.shape
-    ] + [name for name in ours if name not in theirs and not name.startswith("pooler")]
+    wrong = [name for name, value in ours.items() if name in theirs and theirs[name].shape != value.shape] + [
+        name for name in ours if name not in theirs and not name.startswith("pooler")
+    ]
     if wrong:
         raise InputError(
             f"the model's shape differs from the recipe's: {', '.join(wrong[:5])}",
@@ -259,5 +263,3 @@ def _line(update: Update, state: dict[str, Any]) -> dict[str, Any]:
         "tokens": state["tokens"],
         "tokens_per_second": update.tokens / update.seconds,
     }
-
-

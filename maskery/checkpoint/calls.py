@@ -1,0 +1,94 @@
+"""What a caller hands to a model -> what the network reads, with a clear refusal of what it could not use.
+
+Shapes: B rows, T slots.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from maskery.errors import InputError
+from maskery.model.config import VISIBILITIES, Shape
+from maskery.model.layout import layout_of
+from maskery.model.transformer import Inputs, Network
+
+
+def prepare(
+    network: Network, ids: Tensor, mask: Tensor | None, segments: Tensor | None, positions: Tensor | None
+) -> Inputs:
+    shape, device = network.shape, network.embeddings.tokens.device
+    ids = _whole_numbers("ids", ids, device)
+    if ids.ndim != 2 or 0 in ids.shape:
+        raise InputError(
+            f"ids have the shape {tuple(ids.shape)}; (rows, slots) is needed, neither of them 0",
+            repair="for one row: model(ids.unsqueeze(0))",
+        )
+    real = _real(mask, ids)
+    segments = torch.zeros_like(ids) if segments is None else _whole_numbers("segments", segments, device)
+    positions = _positions(shape, real) if positions is None else _whole_numbers("positions", positions, device)
+    for name, given in (("segments", segments), ("positions", positions)):
+        if given.shape != ids.shape:
+            raise InputError(
+                f"{name} have the shape {tuple(given.shape)}, ids {tuple(ids.shape)}", repair="give one a slot"
+            )
+    _in_range("id", ids, real, shape.vocabulary, "the tokenizer does not belong to this model")
+    _in_range("segment", segments, real, max(1, shape.segments), "use segments below this number, or none")
+    limit = network.embeddings.positions.limit
+    if limit is not None:
+        _require_room(positions, real, limit, shape)
+    slots = {name: torch.zeros_like(ids) for name in VISIBILITIES.get(shape.visibility).needs}
+    return Inputs(ids=ids, layout=layout_of(real), segments=segments, positions=positions, slots=slots)
+
+
+def _whole_numbers(name: str, given: Tensor, device: torch.device) -> Tensor:
+    numbers = torch.as_tensor(given)
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+        raise InputError(f"{name} hold {numbers.dtype}; whole numbers are needed", repair=f"{name}.long()")
+    return numbers.to(device=device, dtype=torch.long)
+
+
+def _real(mask: Tensor | None, ids: Tensor) -> Tensor:
+    """(B,T) true at real slots; every row has one."""
+    if mask is None:
+        return torch.ones_like(ids, dtype=torch.bool)
+    mask = torch.as_tensor(mask).to(ids.device)
+    if mask.shape != ids.shape:
+        raise InputError(
+            f"mask has the shape {tuple(mask.shape)}, ids {tuple(ids.shape)}", repair="give one number a slot"
+        )
+    if not bool(((mask == 0) | (mask == 1)).all()):
+        raise InputError("mask holds something other than 0 and 1", repair="1 at real slots, 0 at padding")
+    real = mask.to(torch.bool)
+    empty = (~real.any(1)).nonzero()
+    if len(empty):
+        raise InputError(f"row {int(empty[0])} has no real slot", repair="leave the row out")
+    return real
+
+
+def _positions(shape: Shape, real: Tensor) -> Tensor:
+    """Slot numbers; where counting starts at an offset (RoBERTa), real slots are counted instead."""
+    if shape.position_offset == 0:
+        return torch.arange(real.shape[1], device=real.device).expand(real.shape)
+    return (real.cumsum(1) - 1 + shape.position_offset).clamp(min=0)
+
+
+def _in_range(what: str, given: Tensor, real: Tensor, limit: int, repair: str) -> None:
+    wrong = (real & ((given < 0) | (given >= limit))).nonzero()
+    if len(wrong):
+        row, slot = wrong[0].tolist()
+        raise InputError(
+            f"{what} {int(given[row, slot])} at row {row}, slot {slot}: the model has {limit}, numbered from 0",
+            repair=repair,
+        )
+
+
+def _require_room(positions: Tensor, real: Tensor, limit: int, shape: Shape) -> None:
+    wrong = (real & ((positions < 0) | (positions >= limit))).nonzero()
+    if len(wrong):
+        row = int(wrong[0, 0])
+        raise InputError(
+            f"row {row} has {int(real[row].sum())} real slots in {real.shape[1]}, and reaches beyond the model's last "
+            f"position: it has {shape.max_length}",
+            repair=f"cut rows to {shape.max_length} slots",
+        )

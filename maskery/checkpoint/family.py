@@ -1,0 +1,157 @@
+"""A family of Hugging Face models: its classes as tables of rules, its config.json as a table of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from maskery.checkpoint.rules import Rule, expand
+from maskery.errors import CheckpointError
+from maskery.model.config import Shape
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "relu": "relu",
+}
+"""Their name -> ours; the first name of each is the one written."""
+
+FIXED: dict[str, Any] = {"positions": "learned", "norm": "post", "visibility": "full"}
+"""Fields of our shape for which these families know one value only."""
+
+UNSUPPORTED = {
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "pruned_heads": ({}, None),
+    "position_embedding_type": ("absolute", None),
+}
+"""Keys of config.json that change the network, with the values under which it is the one we have."""
+
+
+@dataclass(frozen=True)
+class HuggingFaceClass:
+    name: str
+    rules: tuple[Rule, ...]
+    bare: bool = False
+    """The encoder itself: its names carry no prefix."""
+    classes: str = ""
+    """The head whose number of classes config.json tells. Such a class is only read when config.json names it."""
+
+    def ours(self, layers: int) -> set[str]:
+        return {rule.ours for rule in expand(self.rules, layers) if rule.op in ("same", "stack3")}
+
+
+@dataclass(frozen=True)
+class Family:
+    model_type: str
+    prefix: str
+    fields: Mapping[str, str]
+    """Field of our shape -> key of config.json."""
+    defaults: Mapping[str, Any]
+    classes: tuple[HuggingFaceClass, ...]
+    """In the order in which a set of tensors is tried on them; the bare class is the last."""
+    offset_from_pad: bool = False
+    """Positions are counted from the padding id + 1 instead of 0."""
+    masked_activation: str = ""
+    """The activation that its masked token head uses whatever hidden_act says."""
+
+    def named(self, config: Mapping[str, Any]) -> HuggingFaceClass | None:
+        """The class that config.json names, if it is one of ours."""
+        names = config.get("architectures")
+        first = names[0] if isinstance(names, list) and names else None
+        return next((each for each in self.classes if each.name == first), None)
+
+    def shape_of(self, config: Mapping[str, Any]) -> Shape:
+        """config.json -> our shape."""
+        for key, allowed in UNSUPPORTED.items():
+            if config.get(key) not in allowed:
+                raise CheckpointError(
+                    f"{key} = {config[key]!r} is not supported", repair=f"use a model with {key} = {allowed[0]!r}"
+                )
+        values = {**self.defaults, **{key: value for key, value in config.items() if value is not None}}
+        activation = values["hidden_act"]
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
+            raise CheckpointError(
+                f"hidden_act = {activation!r} is not supported", repair=f"supported: {', '.join(ACTIVATIONS)}"
+            )
+        rows, offset = values["max_position_embeddings"], self._offset(values)
+        plain = {ours: values[theirs] for ours, theirs in self.fields.items()}
+        plain |= FIXED | {"activation": ACTIVATIONS[activation], "embedding": values["hidden_size"]}
+        plain |= {"max_length": rows - offset if isinstance(rows, int) else rows, "position_offset": offset}
+        try:
+            return Shape.model_validate(plain, strict=True)
+        except ValidationError as error:
+            raise CheckpointError(
+                f"values that make no model: {self._problems(error)}", repair="fetch or save config.json again"
+            ) from None
+
+    def _offset(self, values: Mapping[str, Any]) -> int:
+        if not self.offset_from_pad:
+            return 0
+        pad = values["pad_token_id"]
+        if not isinstance(pad, int) or pad < 0:
+            raise CheckpointError(
+                f"pad_token_id = {pad!r}: positions are counted from it", repair="set it to the id of <pad>"
+            )
+        return pad + 1
+
+    def _problems(self, error: ValidationError) -> str:
+        """Pydantic's complaints in the words of config.json."""
+        keys = {**self.fields, "max_length": "max_position_embeddings", "activation": "hidden_act"}
+        lines = []
+        for each in error.errors():
+            field = str(each["loc"][0]) if each["loc"] else ""
+            given = f" = {each['input']!r}" if field else ""
+            lines.append(f"{keys.get(field, field)}{given}: {each['msg']}".lstrip(": "))
+        return "; ".join(lines)
+
+    def config_of(self, shape: Shape, pad: int | None) -> dict[str, Any]:
+        """Our shape -> config.json; only for a shape without objections."""
+        names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+        config: dict[str, Any] = {theirs: getattr(shape, ours) for ours, theirs in self.fields.items()}
+        config["hidden_act"] = names[shape.activation]
+        config["max_position_embeddings"] = shape.max_length + shape.position_offset
+        if self.offset_from_pad:
+            config["pad_token_id"] = shape.position_offset - 1
+        else:
+            config["pad_token_id"] = self.defaults["pad_token_id"] if pad is None else pad
+        return config
+
+    def objections(self, shape: Shape, names: Iterable[str], pad: int | None) -> list[str]:
+        """Why this family cannot express a network of this shape with tensors of these (our) names."""
+        found = [
+            f"{field} = {getattr(shape, field)!r}" for field, only in FIXED.items() if getattr(shape, field) != only
+        ]
+        found += [f"{field} is unknown to it" for field in sorted(self._unknown(shape))]
+        if shape.embedding != shape.width:
+            found.append(f"embedding {shape.embedding} differs from width {shape.width}")
+        if shape.segments == 0:
+            found.append("segments = 0")
+        found += self._offset_objections(shape, pad)
+        has_head = any(name.startswith("heads.masked_token.") for name in names)
+        if has_head and self.masked_activation not in ("", shape.activation):
+            found.append(f"activation = {shape.activation!r} in the masked token head")
+        return found
+
+    def _offset_objections(self, shape: Shape, pad: int | None) -> list[str]:
+        if not self.offset_from_pad:
+            return [f"position_offset = {shape.position_offset}"] if shape.position_offset else []
+        if shape.position_offset == 0:
+            return ["position_offset = 0"]
+        if pad is not None and pad + 1 != shape.position_offset:
+            return [f"position_offset = {shape.position_offset} is not the padding id {pad} + 1"]
+        return []
+
+    def _unknown(self, shape: Shape) -> set[str]:
+        """Fields of the shape that no table mentions, and that are not at their default."""
+        told = {*self.fields, *FIXED, "activation", "embedding", "max_length", "position_offset"}
+        others = set(type(shape).model_fields) - told
+        return {field for field in others if getattr(shape, field) != type(shape).model_fields[field].default}

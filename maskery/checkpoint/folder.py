@@ -1,0 +1,177 @@
+"""Writing a model: the Hugging Face layout where it can express the network, our own otherwise, and saying which."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from maskery import files
+from maskery.checkpoint.families import OWN, Choice, choose
+from maskery.checkpoint.family import Family, HuggingFaceClass
+from maskery.checkpoint.locate import CONFIG, RECIPE, write_manifest
+from maskery.checkpoint.state import Origin, export_state, fitting_class
+from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
+from maskery.errors import ExistsError
+from maskery.model.transformer import Network
+
+if TYPE_CHECKING:
+    from maskery.text.tokenizer import Tokenizer
+
+_FORMAT = 1
+
+Heads = Mapping[str, nn.Module] | nn.ModuleDict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What was written."""
+
+    files: tuple[str, ...]
+    family: str
+    """The model_type of config.json."""
+    notes: tuple[str, ...]
+    """What a user should be told."""
+
+
+def state_of(network: Network, heads: Heads) -> dict[str, Tensor]:
+    """Every tensor of a model by our names."""
+    state: dict[str, Tensor] = {name: each.detach() for name, each in network.named_parameters()}
+    for head, module in heads.items():
+        state |= {f"heads.{head}.{name}": each.detach() for name, each in module.named_parameters()}
+    return state
+
+
+def write_model(
+    folder: Path,
+    network: Network,
+    heads: Heads,
+    tokenizer: Tokenizer | None,
+    *,
+    origin: Origin | None = None,
+) -> Saved:
+    """Write config, weights and tokenizer into an existing folder. The manifest is left to the caller, who may have
+    more files to add: `write_manifest(folder, names)`."""
+    shape, state = network.shape, state_of(network, heads)
+    pad = None if tokenizer is None else tokenizer.specials.pad
+    choice = choose(shape, state, pad, prefer=origin.model_type if origin else None)
+    if choice.family is None:
+        config, weights, rest, notes = _own(network, state, choice)
+    else:
+        config, weights, rest, notes = _hugging_face(network, state, choice.family, origin, pad)
+    names = [CONFIG, WEIGHTS]
+    files.write_json(folder / CONFIG, dict(sorted(config.items())))
+    write_safetensors(folder / WEIGHTS, weights)
+    if rest:
+        write_safetensors(folder / HEADS, rest)
+        names.append(HEADS)
+    if tokenizer is not None:
+        names += tokenizer.save(folder, max_length=None if origin else shape.max_length)
+    return Saved(files=tuple(names), family=choice.name, notes=tuple(notes))
+
+
+_Written = tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor], list[str]]
+
+
+def _own(network: Network, state: dict[str, Tensor], choice: Choice) -> _Written:
+    config = {"model_type": OWN, "format": _FORMAT, "shape": network.shape.plain(), "dtype": "float32"}
+    notes = [f"saved as model_type {OWN!r}, which Hugging Face tools cannot open: {'; '.join(choice.reasons)}"]
+    return config, state, {}, notes
+
+
+def _hugging_face(
+    network: Network, state: dict[str, Tensor], family: Family, origin: Origin | None, pad: int | None
+) -> _Written:
+    shape = network.shape
+    if origin is not None and origin.model_type != family.model_type:
+        origin = None
+    before = dict(origin.config) if origin else {}
+    chosen = fitting_class(family, set(state), shape.layers, before)
+    weights, rest = export_state(family, chosen, state, shape.layers, origin)
+    config = before or {"dtype": "float32"}
+    if not before or family.shape_of(before) != shape:
+        config |= family.config_of(shape, pad)
+    config |= {"model_type": family.model_type, "architectures": [chosen.name]}
+    config |= _labels(chosen, state, before)
+    notes = []
+    if before and family.named(before) is not chosen:
+        notes.append(f"saved as {chosen.name}, the class that holds these tensors")
+    if rest:
+        kinds = ", ".join(sorted({".".join(name.split(".")[:-1]) for name in rest}))
+        notes.append(f"{HEADS} holds what {chosen.name} has no place for: {kinds}")
+    if chosen.bare and "pooler.weight" not in state:
+        notes.append(f"there is no pooler: {chosen.name} of Hugging Face will make an untrained one")
+    return config, weights, rest, notes
+
+
+def _labels(chosen: HuggingFaceClass, state: Mapping[str, Tensor], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of classes, which Hugging Face reads from the names of the labels."""
+    if not chosen.classes:
+        return {}
+    number = int(state[f"heads.{chosen.classes}.dense.weight"].shape[0])
+    names = before.get("id2label")
+    if (isinstance(names, dict) and len(names) == number) or (names is None and before and number == 2):
+        return {}
+    labels = [f"LABEL_{each}" for each in range(number)]
+    return {
+        "id2label": {str(n): label for n, label in enumerate(labels)},
+        "label2id": {label: n for n, label in enumerate(labels)},
+    }
+
+
+def save_model(
+    path: str | os.PathLike[str],
+    network: Network,
+    heads: Heads,
+    tokenizer: Tokenizer | None,
+    *,
+    origin: Origin | None = None,
+    replace: bool = False,
+) -> Saved:
+    """Write a whole model folder. A path that exists is refused, unless it is empty, a run, or to be replaced."""
+    folder = Path(path)
+    if folder.exists() and not (replace or _may_fill(folder)):
+        raise ExistsError(
+            "something is there already", where=folder, repair="give a new path, or save(path, replace=True)"
+        )
+    if folder.is_dir():
+        return _fill(folder, network, heads, tokenizer, origin)
+    with files.new_folder(folder) as temporary:
+        saved = write_model(temporary, network, heads, tokenizer, origin=origin)
+        write_manifest(temporary, saved.files)
+    return saved
+
+
+def _may_fill(folder: Path) -> bool:
+    return folder.is_dir() and ((folder / RECIPE).is_file() or not any(folder.iterdir()))
+
+
+def save_into(
+    folder: Path, network: Network, heads: Heads, tokenizer: Tokenizer | None, say: Callable[[str], None]
+) -> Saved:
+    """Put a run's final model at the top of its folder, telling what is worth telling."""
+    saved = _fill(folder, network, heads, tokenizer, None)
+    for note in saved.notes:
+        say(note)
+    return saved
+
+
+def _fill(folder: Path, network: Network, heads: Heads, tokenizer: Tokenizer | None, origin: Origin | None) -> Saved:
+    """Replace a folder's model file by file; until the new manifest is there the old one tells of the mixture."""
+    made = folder / ".model"
+    shutil.rmtree(made, ignore_errors=True)
+    with files.new_folder(made) as temporary:
+        saved = write_model(temporary, network, heads, tokenizer, origin=origin)
+    for name in saved.files:
+        os.replace(made / name, folder / name)
+    made.rmdir()
+    for name in {HEADS, INDEX, PICKLE}.difference(saved.files):
+        (folder / name).unlink(missing_ok=True)
+    files.sync(folder)
+    write_manifest(folder, saved.files)
+    return saved

@@ -1,0 +1,190 @@
+"""Opening a model: a Hugging Face folder, a folder of ours, or a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from maskery.checkpoint.families import FAMILIES
+from maskery.checkpoint.family import Family
+from maskery.checkpoint.heads import build_head, names_of_heads
+from maskery.checkpoint.locate import CONFIG, has_tokenizer, locate, placed, read_config, verify
+from maskery.checkpoint.model import Model
+from maskery.checkpoint.state import Imported, LoadReport, Origin, float32, import_state
+from maskery.checkpoint.tensors import HEADS, read_safetensors, read_weights, require_finite
+from maskery.errors import CheckpointError
+from maskery.model.config import Shape
+from maskery.model.transformer import Network
+from maskery.text.tokenizer import Tokenizer
+
+Built = TypeVar("Built", bound=nn.Module)
+
+_OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save the folder again"
+
+
+def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
+    """The model in a folder, in float32 and evaluation mode."""
+    folder, note = locate(Path(path))
+    verify(folder)
+    config = read_config(folder)
+    family = FAMILIES.get(config["model_type"])
+    try:
+        shape = _own_shape(config) if family is None else family.shape_of(config)
+    except CheckpointError as error:
+        raise placed(error, folder / CONFIG) from None
+    tensors = read_weights(folder, allow_pickle=allow_pickle)
+    _require_layers(shape, tensors, folder)
+    try:
+        imported = _import(family, config, tensors, shape)
+    except CheckpointError as error:
+        raise placed(error, folder) from None
+    if (folder / HEADS).is_file():
+        _add_heads(imported, read_safetensors(folder / HEADS))
+    require_finite(imported.state, folder)
+    network, heads = _build(shape, imported, folder)
+    tokenizer = Tokenizer.load(folder) if has_tokenizer(folder) else None
+    _check_expressed(family, shape, imported, folder)
+    _compare_vocabularies(shape, tokenizer, imported)
+    report = LoadReport(
+        missing=tuple(imported.missing),
+        unused=tuple(sorted(imported.unused)),
+        ignored=tuple(imported.buffers),
+        notes=tuple(imported.notes),
+    )
+    origin = Origin(
+        model_type=config["model_type"],
+        config=config,
+        dtypes=imported.dtypes,
+        buffers=imported.buffers,
+        tied=frozenset(imported.tied),
+    )
+    return Model(network, heads, tokenizer, origin=origin, report=report, note=note)
+
+
+def _own_shape(config: Mapping[str, Any]) -> Shape:
+    try:
+        return Shape.model_validate(config.get("shape"), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(["shape", *map(str, first["loc"])])
+        raise CheckpointError(
+            f"{key}: {first['msg']}", repair="use the version of maskery that wrote the folder, or a newer one"
+        ) from None
+
+
+def _require_layers(shape: Shape, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """Before anything is made as large as config.json says."""
+    if shape.layers > len(tensors):
+        raise CheckpointError(
+            f"config.json says {shape.layers} layers, but there are only {len(tensors)} tensors",
+            where=folder,
+            repair=_OTHER_WEIGHTS,
+        )
+
+
+def _import(family: Family | None, config: Mapping[str, Any], tensors: dict[str, Tensor], shape: Shape) -> Imported:
+    if family is not None:
+        return import_state(family, family.named(config), tensors, shape.layers)
+    imported = Imported()
+    imported.state = {name: float32(name, tensor, imported) for name, tensor in tensors.items()}
+    return imported
+
+
+def _add_heads(imported: Imported, tensors: Mapping[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if name in imported.state or not name.startswith(("heads.", "pooler.")):
+            imported.unused.append(name)
+            continue
+        imported.state[name] = float32(name, tensor, imported)
+    imported.missing = [
+        name for name in imported.missing if not name.startswith("pooler.") or "pooler.weight" not in tensors
+    ]
+
+
+def _build(shape: Shape, imported: Imported, folder: Path) -> tuple[Network, dict[str, nn.Module]]:
+    """Modules filled with the imported tensors. Sizes are compared before memory is taken."""
+    state = imported.state
+    pooler = {"pooler.weight", "pooler.bias"} <= state.keys()
+    network = _on_meta(shape, pooler, folder)
+    own = {name: state[name] for name in network.state_dict() if name in state}
+    _require_whole(network, own, folder)
+    heads: dict[str, nn.Module] = {}
+    taken = set(own)
+    for name in names_of_heads(state):
+        prefix = f"heads.{name}."
+        inside = {each.removeprefix(prefix): tensor for each, tensor in state.items() if each.startswith(prefix)}
+        with torch.device("meta"):
+            head = build_head(name, shape, inside)
+        absent = [] if head is None else [prefix + each for each in head.state_dict() if each not in inside]
+        if head is None or absent:
+            imported.missing += [each for each in absent if each not in imported.missing]
+            continue
+        _require_sizes(head, inside, prefix, folder)
+        heads[name] = _filled(head, inside)
+        taken |= {prefix + each for each in head.state_dict()}
+    imported.unused += [name for name in state if name not in taken]
+    return _filled(network, own), heads
+
+
+def _on_meta(shape: Shape, pooler: bool, folder: Path) -> Network:
+    try:
+        with torch.device("meta"):
+            return Network(shape, pooler=pooler)
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"config.json asks for tensors larger than memory can be: {error}", where=folder, repair=_OTHER_WEIGHTS
+        ) from None
+
+
+def _require_whole(network: Network, own: Mapping[str, Tensor], folder: Path) -> None:
+    absent = [name for name in network.state_dict() if name not in own]
+    if absent:
+        shown = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+        raise CheckpointError(
+            f"{len(absent)} tensors of the encoder are missing (by our names): {shown}",
+            where=folder,
+            repair=_OTHER_WEIGHTS,
+        )
+    _require_sizes(network, own, "", folder)
+
+
+def _require_sizes(module: nn.Module, tensors: Mapping[str, Tensor], prefix: str, folder: Path) -> None:
+    for name, expected in module.state_dict().items():
+        if tensors[name].shape != expected.shape:
+            raise CheckpointError(
+                f"{prefix}{name} has the size {tuple(tensors[name].shape)}, "
+                f"by config.json it would be {tuple(expected.shape)}",
+                where=folder,
+                repair=_OTHER_WEIGHTS,
+            )
+
+
+def _filled(module: Built, tensors: Mapping[str, Tensor]) -> Built:
+    """A module of the meta device with memory of its own, holding these numbers in float32."""
+    module = module.to_empty(device="cpu")
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(tensors[name])
+    return module
+
+
+def _check_expressed(family: Family | None, shape: Shape, imported: Imported, folder: Path) -> None:
+    """A folder can hold what its family computes differently from us: better refused than silently wrong."""
+    found = [] if family is None else family.objections(shape, imported.state, None)
+    if found:
+        raise CheckpointError(
+            f"not supported: {'; '.join(found)}", where=folder / CONFIG, repair="use another model of this family"
+        )
+
+
+def _compare_vocabularies(shape: Shape, tokenizer: Tokenizer | None, imported: Imported) -> None:
+    if tokenizer is not None and tokenizer.vocabulary > shape.vocabulary:
+        imported.notes.append(
+            f"the tokenizer has {tokenizer.vocabulary} pieces, the model only {shape.vocabulary}: it may be another's"
+        )

@@ -1,0 +1,121 @@
+"""Model folders and run folders on disk: which one is meant, whether it is whole, what its config says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from maskery import files
+from maskery.checkpoint.families import FAMILIES, OWN
+from maskery.checkpoint.tensors import read_json
+from maskery.errors import CheckpointError
+
+CONFIG = "config.json"
+RECIPE = "recipe.toml"
+CHECKPOINTS = "checkpoints"
+_FORMAT = 1
+
+
+def locate(path: Path) -> tuple[Path, str]:
+    """The model folder that `path` stands for, and what there is to say about the choice.
+
+    A run folder stands for its final model, or while there is none for its newest checkpoint.
+    """
+    if not path.exists():
+        raise CheckpointError(
+            "no such folder", where=path, repair="give a folder with config.json and model.safetensors, or a run folder"
+        )
+    if not path.is_dir():
+        raise CheckpointError("is a file", where=path, repair=f"give the folder: {path.parent}")
+    is_run = (path / RECIPE).is_file() or (path / CHECKPOINTS).is_dir()
+    if (path / CONFIG).is_file() and (not is_run or (path / files.MANIFEST).is_file()):
+        return path, ""
+    if not is_run:
+        raise CheckpointError(
+            "no config.json here, so this is no model folder",
+            where=path,
+            repair="give a folder with config.json and model.safetensors, or a run folder",
+        )
+    saved = saved_steps(path)
+    if not saved:
+        raise CheckpointError(
+            "this run has not saved a model yet", where=path, repair="let it go on: maskery pretrain ... --resume"
+        )
+    newest = path / CHECKPOINTS / f"step-{saved[-1]}"
+    return newest, f"the run is not finished: this is its newest checkpoint, {CHECKPOINTS}/{newest.name}"
+
+
+def saved_steps(run: Path) -> list[int]:
+    """The steps of a run's complete checkpoints, ascending."""
+    steps = [
+        int(number)
+        for folder in (run / CHECKPOINTS).glob("step-*")
+        if (number := folder.name.removeprefix("step-")).isdecimal() and (folder / files.MANIFEST).is_file()
+    ]
+    return sorted(steps)
+
+
+def write_manifest(folder: Path, names: Iterable[str]) -> None:
+    """Sizes and checksums of the named files; written last, because it says that all of them are whole."""
+    files.write_json(folder / files.MANIFEST, {"format": _FORMAT, "files": files.describe(folder, names)})
+
+
+def verify(folder: Path) -> None:
+    """Compare every file with the manifest, where there is one."""
+    manifest = folder / files.MANIFEST
+    if not manifest.is_file():
+        return
+    listed = read_json(manifest).get("files")
+    if not isinstance(listed, dict) or not all(_is_entry(name, facts) for name, facts in listed.items()):
+        raise CheckpointError(
+            "is not a manifest", where=manifest, repair="remove it if you trust the other files of the folder"
+        )
+    found = files.damage(folder, listed, full=True)
+    if found:
+        raise CheckpointError(
+            "; ".join(found),
+            where=folder,
+            repair=f"fetch or save the folder again; if you changed it on purpose, remove {manifest}",
+        )
+
+
+def _is_entry(name: str, facts: Any) -> bool:
+    path = PurePosixPath(name)
+    return (
+        not path.is_absolute()
+        and ".." not in path.parts
+        and isinstance(facts, dict)
+        and isinstance(facts.get("bytes"), int)
+        and isinstance(facts.get("sha256"), str)
+    )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json, refused if it names code or a type that we do not know."""
+    path = folder / CONFIG
+    config = read_json(path)
+    if config.get("auto_map"):
+        raise CheckpointError(
+            "auto_map names code to be run; maskery runs no code that a folder names",
+            where=path,
+            repair=f"use a model of a type we know: {', '.join(supported())}",
+        )
+    kind = config.get("model_type")
+    if kind not in supported():
+        told = "no model_type" if kind is None else f"model_type {kind!r} is not supported"
+        raise CheckpointError(told, where=path, repair=f"supported: {', '.join(supported())}")
+    return config
+
+
+def supported() -> list[str]:
+    return [*FAMILIES, OWN]
+
+
+def placed(error: CheckpointError, where: Path) -> CheckpointError:
+    """The same error with the place that the code which found it could not know."""
+    return error if error.where else CheckpointError(error.cause, where=where, repair=error.repair)
+
+
+def has_tokenizer(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))

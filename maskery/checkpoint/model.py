@@ -1,0 +1,99 @@
+"""The public object: a network with its heads and its tokenizer, as a folder holds them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from maskery.checkpoint.calls import prepare
+from maskery.checkpoint.families import choose
+from maskery.checkpoint.folder import Saved, save_model, state_of
+from maskery.checkpoint.parts import parameters_by_part
+from maskery.checkpoint.state import LoadReport, Origin
+from maskery.errors import InputError
+from maskery.model.config import Shape
+from maskery.model.heads import TokenHead
+from maskery.model.transformer import Hidden, Network
+from maskery.text.tokenizer import Tokenizer
+
+
+class Model(nn.Module):
+    def __init__(
+        self,
+        network: Network,
+        heads: Mapping[str, nn.Module],
+        tokenizer: Tokenizer | None = None,
+        *,
+        origin: Origin | None = None,
+        report: LoadReport | None = None,
+        note: str = "",
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.head_modules = nn.ModuleDict(dict(heads))
+        self.tokenizer = tokenizer
+        self.origin = origin
+        self.report = report or LoadReport()
+        self.note = note
+        """Which of several models of a folder this is, and why; empty when there was no choice."""
+        self.eval()
+
+    @property
+    def heads(self) -> Mapping[str, nn.Module]:
+        return dict(self.head_modules.items())
+
+    @property
+    def config(self) -> Shape:
+        return self.network.shape
+
+    @property
+    def family(self) -> str:
+        """The model_type of the folder it came from, or of the one it would be saved as."""
+        if self.origin is not None:
+            return self.origin.model_type
+        pad = None if self.tokenizer is None else self.tokenizer.specials.pad
+        return choose(self.config, state_of(self.network, self.heads), pad).name
+
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        *,
+        layers: bool = False,
+        attentions: bool = False,
+        positions: Tensor | None = None,
+        decoder_ids: Tensor | None = None,
+    ) -> Hidden:
+        """(B,T) ids -> states. `mask` is 1 or True at real slots; padding may stand on any side."""
+        if decoder_ids is not None:
+            raise InputError("decoder_ids given to a model without a decoder", repair="leave decoder_ids out")
+        inputs = prepare(self.network, ids, mask, segments, positions)
+        hidden: Hidden = self.network(inputs, layers=layers, attentions=attentions)
+        return hidden
+
+    def logits(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """(B,T,V) scores of the token head; zeros at padding."""
+        head = self.token_head()
+        hidden: Hidden = self(ids, mask, segments)
+        scores: Tensor = head(hidden.packed, self.network.embeddings.tokens)
+        return hidden.layout.unpack(scores)
+
+    def token_head(self) -> TokenHead:
+        for head in self.heads.values():
+            if isinstance(head, TokenHead):
+                return head
+        held = ", ".join(self.heads) or "none"
+        raise InputError(
+            f"this model has no head over the vocabulary (its heads: {held})",
+            repair="use a model pretrained with masked_token or next_token",
+        )
+
+    def parameters_by_part(self) -> dict[str, int]:
+        return parameters_by_part(self.network, self.heads)
+
+    def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> Saved:
+        """Write the folder; what is worth telling stands in the result's `notes`."""
+        return save_model(path, self.network, self.heads, self.tokenizer, origin=self.origin, replace=replace)

@@ -1,0 +1,90 @@
+"""How many steps a time or a number of tokens makes: a budget is measured once, then only the number of steps counts."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from maskery.corpus.store import Corpus
+from maskery.errors import InputError
+from maskery.feed import Feed
+from maskery.phases import Phase, phases_of
+from maskery.recipes.recipe import Recipe
+from maskery.rows.plan import RowPlan
+from maskery.train import machine
+from maskery.train.run import build_trainer
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_UPDATES = 8
+"""Updates measured in each phase; the first is not counted, because it pays for what happens once."""
+_SHARE = 0.05
+"""Part of the budget that measuring may take."""
+_HEADROOM = 0.97
+"""Saving checkpoints and the final model take the rest."""
+_EVALUATION = 1 / 3
+"""A row read costs a third of a row learnt from."""
+
+
+def parse_budget(text: str) -> float:
+    """30s, 10m or 2h in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if not found or float(found[1]) == 0:
+        raise InputError(f"--budget {text!r} is no length of time", repair="--budget 30s, --budget 10m or --budget 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What one phase costs."""
+
+    phase: Phase
+    share: float
+    """Part of all steps."""
+    seconds: float
+    """Of one update."""
+
+
+def shares(recipe: Recipe) -> list[tuple[Phase, float]]:
+    """The phases of a recipe and the part of all steps that each takes."""
+    phases = phases_of(recipe.training)
+    return [(phase, (phase.stop - phase.first) / recipe.training.steps) for phase in phases]
+
+
+def measure(recipe: Recipe, corpus: Corpus, budget: float) -> list[Speed]:
+    """Time a few updates of each phase on a system that is thrown away."""
+    machine.prepare()
+    found = []
+    for phase, share in shares(recipe):
+        alone = {"length": phase.length, "batch": phase.batch, "phases": [], "steps": _UPDATES, "warmup": 0.0}
+        trial = recipe.changed({f"training.{key}": value for key, value in alone.items()})
+        began, times = time.perf_counter(), []
+        for update in build_trainer(trial, corpus, 0, lambda text: None).updates():
+            times.append(update.seconds)
+            if time.perf_counter() - began > _SHARE * budget:
+                break
+        found.append(Speed(phase, share, median(times[1:] or times)))
+    return found
+
+
+def steps_within(seconds: float, speeds: list[Speed], eval_every: int, eval_rows: int) -> int:
+    """The number of steps that fits, evaluations included; at least one."""
+    step = sum(speed.share * speed.seconds for speed in speeds)
+    a_row = max(speed.seconds / speed.phase.batch for speed in speeds)
+    evaluation = _EVALUATION * eval_rows * a_row
+    each = step + (evaluation / eval_every if eval_every else 0.0)
+    return max(1, int((_HEADROOM * seconds - evaluation) / each))
+
+
+def slots_per_row(plan: RowPlan) -> float:
+    """Mean number of real positions: the tokens, [CLS], and a [SEP] behind each piece."""
+    return (plan.counts["tokens"] + len(plan.piece_start) + len(plan)) / len(plan)
+
+
+def steps_for_tokens(tokens: int, recipe: Recipe, corpus: Corpus) -> tuple[int, float]:
+    """The number of steps that read so many real positions, and how many one step reads in the mean."""
+    feed = Feed(recipe, corpus, recipe.training.seed)
+    each = sum(share * phase.batch * slots_per_row(feed.plan(phase)) for phase, share in shares(recipe))
+    return max(1, math.ceil(tokens / each)), each

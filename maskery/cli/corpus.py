@@ -1,0 +1,127 @@
+"""`maskery corpus build`: text files in, a corpus folder out, and what was counted on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maskery.cli.settings import JsonOption, new_app
+
+if TYPE_CHECKING:
+    from maskery.corpus.store import Corpus
+
+app = new_app("Turn text files into a corpus.")
+
+
+@app.callback()
+def corpus() -> None:
+    """Turn text files into a corpus."""
+
+
+@app.command()
+def build(
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Text, a blank line between documents.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.")],
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", metavar="DIR|FILE|train", help="A tokenizer to use, or train for a new one.")
+    ] = "train",
+    kind: Annotated[str, typer.Option("--kind", help="What to train: wordpiece.")] = "wordpiece",
+    vocab: Annotated[
+        int | None, typer.Option("--vocab", metavar="N", help="Pieces to train; by default as the text is long.")
+    ] = None,
+    words: Annotated[str, typer.Option("--words", help="How words are found: auto or none.")] = "auto",
+    heldout: Annotated[float, typer.Option("--heldout", help="Share of the documents set aside.")] = 0.01,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="Processes; by default one for each core.")
+    ] = None,
+    errors: Annotated[
+        str, typer.Option("--errors", metavar="strict|replace", help="What to do with bytes that are no UTF-8.")
+    ] = "strict",
+    as_json: JsonOption = False,
+) -> None:
+    """Read text files, split them into sentences, words and tokens, and write a corpus folder."""
+    from maskery.cli.output import emit_json, progress, say
+    from maskery.corpus.store import Corpus
+
+    with progress("corpus") as update:
+        made = Corpus.build(
+            files,
+            out,
+            tokenizer=tokenizer,
+            kind=kind,
+            vocab=vocab,
+            words=words,
+            heldout=heldout,
+            workers=workers,
+            errors=errors,
+            progress=lambda done, total: update(done, total),
+        )
+    for note in remarks(made):
+        say(note)
+    emit_json(summary(made)) if as_json else print_counts(made)
+    say(f"look at its rows: maskery inspect bert --corpus {out}")
+
+
+def summary(made: Corpus) -> dict[str, Any]:
+    """What a script wants to know of a corpus."""
+    return {
+        "path": str(made.path),
+        "fingerprint": made.fingerprint,
+        "vocabulary": made.vocabulary,
+        "tokenizer": made.manifest["tokenizer"],
+        "counts": made.counts,
+        "bytes": stored_bytes(made),
+        "bytes_per_token": stored_bytes(made) / made.counts["tokens"],
+        "notes": made.manifest["notes"],
+    }
+
+
+def stored_bytes(made: Corpus) -> int:
+    """What tokens, flags and offsets take on the disk."""
+    from maskery.corpus.store import DATA
+
+    return sum(int(made.manifest["files"][name]["bytes"]) for name in DATA)
+
+
+def remarks(made: Corpus) -> list[str]:
+    """What was decided, replaced, cut or left out, one sentence each."""
+    counts, found = made.counts, [f"tokenizer: {made.manifest['tokenizer']['note']}", *made.manifest["notes"]]
+    if counts["unknown"]:
+        found.append(f"{counts['unknown']:,} tokens are unknown to the tokenizer ({_share(made, 'unknown')})")
+    if counts["straddling"]:
+        found.append(f"{counts['straddling']:,} tokens reach over two words, which they join")
+    if counts["replaced"]:
+        found.append(f"{counts['replaced']:,} places that are no UTF-8 were replaced")
+    if counts["cut_lines"]:
+        found.append(f"{counts['cut_lines']:,} very long lines were cut in pieces")
+    if counts["empty_documents"]:
+        found.append(f"{counts['empty_documents']:,} documents without a token were left out")
+    return found
+
+
+def print_counts(made: Corpus) -> None:
+    from maskery.cli.output import results
+
+    counts, console = made.counts, results()
+    rows = {
+        "documents": f"{counts['documents']:,}",
+        "held out": f"{counts['heldout_documents']:,} documents",
+        "sentences": f"{counts['sentences']:,}",
+        "words": f"{counts['words']:,}",
+        "tokens": f"{counts['tokens']:,}",
+        "unknown": f"{counts['unknown']:,} tokens ({_share(made, 'unknown')})",
+        "vocabulary": f"{made.vocabulary:,}",
+        "tokens a word": f"{counts['tokens'] / max(1, counts['words']):.2f}",
+        "characters a token": f"{counts['characters'] / counts['tokens']:.2f}",
+        "bytes a token": f"{stored_bytes(made) / counts['tokens']:.2f}",
+    }
+    width = max(map(len, rows))
+    console.print(f"{made.path}")
+    for name, value in rows.items():
+        console.print(f"  {name:{width}}  {value}")
+
+
+def _share(made: Corpus, name: str) -> str:
+    return f"{100 * made.counts[name] / made.counts['tokens']:.2f} %"

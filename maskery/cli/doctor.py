@@ -1,0 +1,174 @@
+"""`maskery doctor`: what this machine and installation are, and whether corpora, runs and models are whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maskery.cli.settings import JsonOption
+
+
+def doctor(
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="A corpus, a run or a model.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Describe this machine, and check folders byte by byte. Exit code 2 if something is damaged."""
+    from maskery.cli.output import emit_json, results
+
+    verdicts = [examine(path) for path in paths or ()]
+    packages, extras = dependencies()
+    missing = [name for name, version in packages.items() if version is None]
+    broken = bool(missing) or not all(verdict.whole for verdict in verdicts)
+    if as_json:
+        folders = [asdict(verdict) | {"whole": verdict.whole} for verdict in verdicts]
+        emit_json({"machine": machine_facts(), "packages": packages, "extras": extras, "folders": folders})
+        return 2 if broken else 0
+    console = results()
+    for name, value in machine_facts().items():
+        console.print(f"{name.replace('_', ' '):18} {value}")
+    versions = ", ".join(f"{name} {version or 'MISSING'}" for name, version in packages.items())
+    console.print(f"{'packages':18} {versions}")
+    for extra, found in extras.items():
+        there = ", ".join(f"{name} {version or '(not installed)'}" for name, version in found.items())
+        console.print(f"{'extra ' + extra:18} {there}")
+    for verdict in verdicts:
+        console.print(verdict.text())
+    if missing:
+        console.print(f"MISSING: {', '.join(missing)}\n  repair: pip install maskery")
+    return 2 if broken else 0
+
+
+@dataclass
+class Verdict:
+    """What a folder is, and what is wrong with it."""
+
+    path: str
+    kind: str = "unknown"
+    facts: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        return not self.problems
+
+    def text(self) -> str:
+        if self.kind == "unknown":
+            return f"{self.path}: {'; '.join(self.problems)}"
+        told = [
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in self.facts.items()
+        ]
+        head = f"{self.path}: {self.kind}, {'whole' if self.whole else 'DAMAGED'}"
+        return "\n".join([f"{head} ({', '.join(told)})" if told else head, *(f"  {each}" for each in self.problems)])
+
+
+def machine_facts() -> dict[str, Any]:
+    import os
+    import platform
+
+    import torch
+
+    from maskery.train import machine
+
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "gpu": torch.cuda.is_available(),
+        "memory_free_gib": round(machine.available_memory() / 2**30, 1),
+        "matmul_gflops": round(machine.matmul_peak() / 1e9),
+    }
+
+
+def dependencies() -> tuple[dict[str, str | None], dict[str, dict[str, str | None]]]:
+    """Installed version of each required package, and of each package of an extra; None where it is missing."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    def installed(name: str) -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    core: dict[str, str | None] = {}
+    extras: dict[str, dict[str, str | None]] = {}
+    for line in requires("maskery") or ():
+        name = re.split(r"[\s;<>=!~\[(]", line, maxsplit=1)[0]
+        extra = re.search(r"extra == ['\"]([^'\"]+)", line)
+        (extras.setdefault(extra[1], {}) if extra else core)[name] = installed(name)
+    return core, extras
+
+
+def examine(path: Path) -> Verdict:
+    """Look at one folder; whatever is wrong becomes a line of the verdict."""
+    from maskery.errors import MaskeryError
+
+    verdict = Verdict(str(path))
+    try:
+        if (path / "tokens.bin").exists() or (path / "flags.bin").exists():
+            _corpus(path, verdict)
+        elif (path / "recipe.toml").exists() or (path / "checkpoints").exists():
+            _run(path, verdict)
+        elif (path / "config.json").exists():
+            _model(path, "model", verdict)
+        else:
+            verdict.problems.append("no such path" if not path.exists() else "is no corpus, no run and no model")
+    except MaskeryError as error:
+        verdict.problems.append(error.text())
+    except OSError as error:
+        verdict.problems.append(f"cannot be read: {error.strerror or error}")
+    return verdict
+
+
+def _corpus(path: Path, verdict: Verdict) -> None:
+    from maskery.corpus.store import Corpus
+
+    verdict.kind = "corpus"
+    corpus = Corpus.open(path)
+    corpus.verify()
+    counts = corpus.counts
+    verdict.facts = {
+        name: counts[name] for name in ("documents", "heldout_documents", "sentences", "tokens", "unknown")
+    }
+    verdict.facts["vocabulary"] = corpus.vocabulary
+    if corpus.tokenizer.fingerprint != corpus.manifest["tokenizer"]["fingerprint"]:
+        verdict.problems.append("the tokenizer is not the one the corpus was built with")
+
+
+def _model(path: Path, kind: str, verdict: Verdict) -> None:
+    from maskery.checkpoint.load import load
+    from maskery.files import MANIFEST
+
+    verdict.kind = kind
+    model = load(path)
+    verdict.facts |= {"family": model.family, "parameters": model.parameters_by_part()["total"]}
+    if not (path / MANIFEST).is_file():
+        verdict.facts["checksums"] = "none (no manifest.json)"
+    verdict.facts |= {name: len(found) for name in ("missing", "unused") if (found := getattr(model.report, name))}
+
+
+def _run(path: Path, verdict: Verdict) -> None:
+    """Every checkpoint, and the final model where there is one; one damaged part does not hide another."""
+    from maskery.errors import MaskeryError
+    from maskery.train.folder import RunFolder
+
+    verdict.kind = "run"
+    folder = RunFolder(path)
+    points = folder.checkpoints()
+    verdict.facts = {"recipe": folder.recipe.name, "checkpoints": len(points)}
+    try:
+        finished = bool(folder.state.get("finished"))
+        verdict.facts["finished"] = "yes" if finished else "no"
+    except (OSError, ValueError) as error:
+        verdict.problems.append(f"state.json cannot be read: {error}")
+        finished = False
+    for place in [each for _, each in points] + [path] * finished:
+        try:
+            _model(place, "run", verdict)
+        except MaskeryError as error:
+            verdict.problems.append(error.text())

@@ -1,0 +1,148 @@
+"""`maskery info`: what a model, a run or a recipe is made of and what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maskery.cli.settings import JsonOption, SetOption, SizeOption, parse_settings
+from maskery.errors import InputError
+
+if TYPE_CHECKING:
+    from maskery.checkpoint.model import Model
+    from maskery.model.config import Shape
+
+VOCABULARY = 30522
+"""Pieces of the vocabulary when a recipe is described and none is given: BERT's own in English."""
+
+
+def info(
+    source: Annotated[str, typer.Argument(metavar="PATH|RECIPE", help="A model or run folder, or a recipe.")],
+    size: SizeOption = None,
+    vocab: Annotated[
+        int | None, typer.Option("--vocab", min=1, help=f"Size of a recipe's vocabulary; {VOCABULARY:,} if not given.")
+    ] = None,
+    settings: SetOption = None,
+    allow_pickle: Annotated[bool, typer.Option("--allow-pickle", help="Read pytorch_model.bin.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print family, shape, parameters by part, memory and operations."""
+    from maskery.cli.output import emit_json
+
+    if _is_folder(source):
+        if size is not None or vocab is not None or settings:
+            raise InputError(
+                f"{source} is a folder: its size and vocabulary are fixed",
+                repair="leave out --size, --vocab and --set, or give a recipe",
+            )
+        from maskery.checkpoint.load import load
+
+        facts = _of_model(source, load(source, allow_pickle=allow_pickle))
+    else:
+        facts = _of_recipe(source, size, vocab or VOCABULARY, parse_settings(settings))
+    emit_json(facts) if as_json else _print(facts)
+
+
+def _is_folder(source: str) -> bool:
+    """A folder wins over a recipe of the same name; what looks like a path and is no recipe file is one, too."""
+    path = Path(source)
+    return path.is_dir() or (path.suffix != ".toml" and (path.is_file() or len(path.parts) > 1))
+
+
+def _of_model(source: str, model: Model) -> dict[str, Any]:
+    tokenizer, report = model.tokenizer, model.report
+    facts = _cost(model.config, model.parameters_by_part(), model.config.max_length)
+    return {
+        "source": source,
+        "kind": "model",
+        "family": model.family,
+        "heads": list(model.heads),
+        **facts,
+        "tokenizer": None if tokenizer is None else {"kind": tokenizer.kind, "vocabulary": tokenizer.vocabulary},
+        "notes": [*([model.note] if model.note else []), *report.notes],
+        "missing": list(report.missing),
+        "unused": list(report.unused),
+        "ignored": list(report.ignored),
+    }
+
+
+def _of_recipe(source: str, size: str | None, vocabulary: int, overrides: dict[str, Any]) -> dict[str, Any]:
+    """No weight is made: modules of the meta device have sizes only."""
+    from maskery.recipes.recipe import recipe
+
+    resolved = recipe(source, overrides, size=size)
+    import torch
+
+    from maskery.checkpoint.families import choose
+    from maskery.checkpoint.folder import state_of
+    from maskery.checkpoint.parts import parameters_by_part
+    from maskery.system import System
+
+    with torch.device("meta"):
+        system = System(resolved, vocabulary)
+    network, heads = system.network, dict(system.heads.items())
+    choice = choose(network.shape, state_of(network, heads), None)
+    return {
+        "source": source,
+        "kind": "recipe",
+        "family": choice.name,
+        "heads": list(heads),
+        **_cost(network.shape, parameters_by_part(network, heads), resolved.training.length),
+        "notes": list(choice.reasons),
+    }
+
+
+def _cost(shape: Shape, parameters: dict[str, int], length: int) -> dict[str, Any]:
+    from maskery.checkpoint.parts import embedding_arithmetic, memory, operations
+
+    return {
+        "parameters": parameters,
+        "embedding": embedding_arithmetic(shape),
+        "memory": memory(parameters["total"]),
+        "operations": operations(shape, length),
+        "shape": shape.plain(),
+    }
+
+
+def _print(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from maskery.cli.output import results
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for key, value in _lines(facts):
+        grid.add_row(key, value)
+    results().print(grid)
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    shape, cost, work = facts["shape"], facts["memory"], facts["operations"]
+    lines = [
+        (facts["kind"], facts["source"]),
+        ("family", facts["family"]),
+        ("shape", f"{shape['layers']} layers, width {shape['width']}, {shape['heads']} heads, "
+                  f"feed-forward {shape['feedforward']}, {shape['norm']}-norm, {shape['activation']}"),
+        ("positions", f"{shape['positions']}, rows up to {shape['max_length']} slots"),
+        ("vocabulary", f"{shape['vocabulary']:,}"),
+        ("heads", ", ".join(facts["heads"]) or "none"),
+    ]  # fmt: skip
+    if facts.get("tokenizer"):
+        lines.append(("tokenizer", f"{facts['tokenizer']['kind']}, {facts['tokenizer']['vocabulary']:,} pieces"))
+    lines += [(f"parameters, {part}", f"{number:,}") for part, number in facts["parameters"].items()]
+    lines += [
+        ("word embedding", facts["embedding"]["line"]),
+        ("memory", f"{_mebibytes(cost['weights_bytes'])} of weights; {_mebibytes(cost['training_bytes'])} in training "
+                   "with gradients and Adam's averages, activations on top"),
+        ("operations", f"{work['forward_per_token'] / 1e6:,.1f} million a token in rows of {work['length']}; "
+                       f"{work['training_per_token'] / 1e6:,.1f} in training"),
+    ]  # fmt: skip
+    for kind in ("missing", "unused", "ignored"):
+        if facts.get(kind):
+            lines.append((f"{kind} tensors", f"{len(facts[kind])}: {', '.join(facts[kind][:5])}"))
+    return lines + [("note", note) for note in facts["notes"]]
+
+
+def _mebibytes(number: int) -> str:
+    return f"{number / 2**20:,.1f} MiB"

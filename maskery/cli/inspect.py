@@ -1,0 +1,142 @@
+"""`maskery inspect`: the rows that training will see, what was done to them, and the measured rates beside the recipe's.
+
+A masked slot is shown as `word→[MASK]`, a replaced one as `word→other`, one that was chosen and kept as `word=`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maskery.cli.settings import JsonOption, SetOption, SizeOption, parse_settings
+from maskery.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from maskery.feed import Feed
+    from maskery.rows.ragged import Rows
+
+SHOWN = 3
+STYLES = {"mask": "bold red", "random": "bold yellow", "keep": "bold green", "similar": "bold cyan"}
+
+
+def inspect(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file.")],
+    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="A folder made by maskery corpus build.")],
+    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows to measure.")] = 1000,
+    flow: Annotated[bool, typer.Option("--flow", help="Draw who sees whom, and look for leaks.")] = False,
+    size: SizeOption = None,
+    settings: SetOption = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Overrides training.seed.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the first rows that training will see, and measure what corruption did to many of them."""
+    from maskery.cli.flow import flow_of, print_flow
+    from maskery.cli.output import emit_json, results, say
+    from maskery.corpus.store import Corpus
+    from maskery.feed import Feed
+    from maskery.inspection import measure
+    from maskery.recipes.recipe import check
+    from maskery.recipes.recipe import recipe as read
+
+    if rows < 1:
+        raise InputError(f"--rows {rows}: there is nothing to measure", repair="--rows 1000")
+    asked = read(recipe, parse_settings(settings), size=size)
+    store = Corpus.open(corpus)
+    feed = Feed(asked, store, asked.training.seed if seed is None else seed)
+    found: dict[str, Any] = {"recipe": asked.name, "unit": asked.corruption.unit}
+    found |= measure(feed, rows).plain() | {"nominal": nominal(feed)}
+    drawn = flow_of(asked, store, feed.seed) if flow else None
+    if as_json:
+        emit_json(found if drawn is None else found | {"flow": drawn.plain()})
+        return
+    console = results()
+    if drawn is not None:
+        print_flow(drawn, console)
+        return
+    print_rows(feed, console)
+    print_rates(found, console)
+    for name, number in feed.plan(feed.phases[0]).counts.items():
+        if number and name not in ("rows", "tokens"):
+            say(f"of the whole plan: {name.replace('_', ' ')} {number:,}")
+    for refusal in check(asked):
+        say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
+
+
+def nominal(feed: Feed) -> dict[str, Any]:
+    """What the recipe asks for."""
+    corruption = feed.recipe.corruption
+    shares = {name: share for name, share in corruption.replace.plain().items() if share > 0}
+    return {"chosen_rate": corruption.rate, "replaced": shares if corruption.rate > 0 else {}}
+
+
+def print_rows(feed: Feed, console: Console) -> None:
+    from maskery.inspection import visits
+    from maskery.rows.config import PAIRS
+
+    labels = PAIRS.get(feed.recipe.rows.pair).labels
+    phase, epochs, numbers = next(visits(feed, SHOWN))
+    rows = feed.corrupted(phase, epochs, numbers)
+    for place in range(len(rows)):
+        label = int(rows.label[place])
+        told = f", pair: {labels[label]}" if label >= 0 else ""
+        chosen = int((rows.edit[rows.start[place] : rows.start[place + 1]] != 0).sum())
+        length = int(rows.length[place])
+        console.print(f"row {rows.number[place]} of the plan: {length} of {phase.length} slots, {chosen} chosen{told}")
+        for segment in range(int(rows.segment[rows.start[place] : rows.start[place + 1]].max()) + 1):
+            console.print(row_text(rows, place, segment, feed))
+        console.print()
+
+
+def row_text(rows: Rows, place: int, segment: int, feed: Feed) -> Text:
+    """One segment of one row, its chosen slots marked and coloured."""
+    from rich.text import Text
+
+    from maskery.edit import Edit
+
+    slots = range(int(rows.start[place]), int(rows.start[place + 1]))
+    mine = [slot for slot in slots if rows.segment[slot] == segment]
+    before = feed.corpus.tokenizer.tokens(rows.original[mine])
+    after = feed.corpus.tokenizer.tokens(rows.ids[mine])
+    text = Text(f"  {'AB'[segment] if segment < 2 else segment}")
+    for slot, old, new in zip(mine, before, after, strict=True):
+        edit = Edit(rows.edit[slot])
+        text.append(" ")
+        if edit is Edit.NONE:
+            text.append(old, style="dim" if rows.special[slot] else "")
+        else:
+            text.append(f"{old}=" if edit is Edit.KEEP else f"{old}→{new}", style=STYLES.get(edit.name.lower(), "bold"))
+    return text
+
+
+def print_rates(found: dict[str, Any], console: Console) -> None:
+    asked = found["nominal"]
+    console.print(f"measured over {found['rows']:,} rows, {found['tokens']:,} positions (recipe's own figure behind)")
+    lines = {"chosen": f"{_percent(found['chosen_rate'])} of ordinary positions  ({_percent(asked['chosen_rate'])})"}
+    for name in {**asked["replaced"], **found["replaced"]}:
+        share = f"{_percent(found['replaced'].get(name, 0.0))} of the chosen"
+        lines[f"  {name}"] = f"{share}  ({_percent(asked['replaced'].get(name, 0.0))})"
+    for name, share in found["pair"].items():
+        lines[f"pair {name}"] = f"{_percent(share)} of pairs"
+    spans = found["span_words"]
+    lines["unit"] = str(found["unit"])
+    lines["runs of chosen"] = f"{spans['mean']:.2f} words in the mean: {_histogram(spans['histogram'])}"
+    lines["spans as drawn"] = f"{spans['drawn_mean']:.2f} words in the mean: {_histogram(spans['drawn_histogram'])}"
+    lines["words split"] = f"{_percent(found['words_split'])} of the words touched"
+    width = max(map(len, lines))
+    for name, value in lines.items():
+        console.print(f"  {name:{width}}  {value}")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def _histogram(shares: dict[str, float]) -> str:
+    ordered = sorted(shares.items(), key=lambda item: int(item[0]))
+    shown = ", ".join(f"{length}: {_percent(share)}" for length, share in ordered[:10])
+    return shown + (f", longer: {_percent(sum(share for _, share in ordered[10:]))}" if len(ordered) > 10 else "")

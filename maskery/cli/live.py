@@ -1,0 +1,108 @@
+"""What is seen while a model trains: a bar and one line of figures on a terminal, a sparse line in a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from maskery.cli.output import duration, talk
+from maskery.train.loop import Update
+
+_MEMORY = 0.95
+"""Weight of the past in smoothed figures; younger runs remember less."""
+_LOG_EVERY = 10.0
+
+
+class Smooth:
+    """A mean that forgets slowly and is not pulled towards its first value."""
+
+    def __init__(self) -> None:
+        self._sum = self._weight = 0.0
+
+    def add(self, value: float) -> None:
+        self._sum = _MEMORY * self._sum + value
+        self._weight = _MEMORY * self._weight + 1.0
+
+    @property
+    def value(self) -> float:
+        return self._sum / self._weight if self._weight else 0.0
+
+
+class Meter:
+    """The figures of a run so far."""
+
+    def __init__(self, steps: int, flops_per_token: float, peak: float) -> None:
+        self.steps, self.flops, self.peak = steps, flops_per_token, peak
+        self.step, self.lr = 0, 0.0
+        self.loss, self.tokens, self.seconds = Smooth(), Smooth(), Smooth()
+        self.evaluation = ""
+
+    def add(self, update: Update, line: Mapping[str, Any]) -> None:
+        self.step, self.lr = update.step, update.lr
+        self.loss.add(update.loss)
+        self.tokens.add(update.tokens)
+        self.seconds.add(update.seconds)
+        if "eval/loss" in line:
+            accuracy = line.get("eval/accuracy")
+            told = "" if accuracy is None else f", accuracy {100 * accuracy:.1f} %"
+            self.evaluation = f"held out: loss {line['eval/loss']:.3f}{told}"
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens.value / self.seconds.value if self.seconds.value else 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        return (self.steps - self.step) * self.seconds.value
+
+    def text(self) -> str:
+        speed = f"{self.tokens_per_second:,.0f} tokens/s"
+        if self.peak:
+            speed += f" ({100 * self.tokens_per_second * self.flops / self.peak:.0f} % of peak)"
+        parts = [f"step {self.step:,}/{self.steps:,}", f"loss {self.loss.value:.3f}", f"rate {self.lr:.2g}", speed]
+        parts.append(f"{duration(self.seconds_left)} left")
+        return ", ".join([*parts, self.evaluation] if self.evaluation else parts)
+
+
+class Display:
+    """Shows a meter after each update; a context, so that the bar goes away with the run."""
+
+    def __init__(
+        self, meter: Meter, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.meter, self.console, self.clock = meter, console or talk(), clock
+        self._stack = ExitStack()
+        self._live: Live | None = None
+        self._told, self._printed = clock(), 0
+
+    def __enter__(self) -> Display:
+        if self.console.is_terminal:
+            self._live = self._stack.enter_context(Live(console=self.console, refresh_per_second=4, transient=True))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        if self.meter.step != self._printed:
+            self._print()
+
+    def update(self, update: Update, line: Mapping[str, Any]) -> None:
+        self.meter.add(update, line)
+        if self._live is not None:
+            bar = ProgressBar(total=self.meter.steps, completed=self.meter.step, width=60)
+            self._live.update(Group(bar, Text(self.meter.text())))
+        elif self.clock() - self._told >= _LOG_EVERY:
+            self._print()
+
+    def _print(self) -> None:
+        self._told, self._printed = self.clock(), self.meter.step
+        self.console.print(self.meter.text(), soft_wrap=True)

@@ -1,0 +1,140 @@
+"""A chunk of text to tokens, flags and sentences: a pure function of (text, tokenizer, segmenter).
+
+Everything is decided inside a line, so the same text gives the same tokens however it is cut into chunks. A token
+starts a word if the word of its first visible character differs from that of the last character of the token before
+it, or if it is the first of its sentence; a token whose first and last characters lie in different words is counted.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields
+from enum import IntFlag
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskery.text.characters import Kind, capitals, codes, kinds
+from maskery.text.sentences import boundaries
+from maskery.text.tokenizer import FlatTokens, Tokenizer
+from maskery.text.words import Segmenter
+
+
+class Flag(IntFlag):
+    """The byte kept beside every token."""
+
+    WORD = 1
+    """First token of a word; so are the next two for sentence and document."""
+    SENTENCE = 2
+    DOCUMENT = 4
+    PHRASE = 8
+    IN_PHRASE = 16
+    ENTITY = 32
+    IN_ENTITY = 64
+    CAPITAL = 128
+    """The token's first character is a capital letter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """The tokens of one chunk. A chunk is parts of documents in order; a blank line parts them."""
+
+    tokens: NDArray[np.uint32]
+    flags: NDArray[np.uint8]
+    sentences: NDArray[np.uint32]
+    """Tokens of each sentence; none is empty."""
+    parts: NDArray[np.uint32]
+    """Sentences of each part of a document; a part may have none."""
+    unknown: int
+    straddling: int
+
+    def to_bytes(self) -> bytes:
+        arrays = (self.tokens, self.flags, self.sentences, self.parts)
+        head = struct.pack("<6q", *(array.size for array in arrays), self.unknown, self.straddling)
+        return b"".join([head, *(array.tobytes() for array in arrays)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Piece:
+        *sizes, unknown, straddling = struct.unpack_from("<6q", data)
+        at = struct.calcsize("<6q")
+        arrays = {}
+        for item, size in zip(fields(cls), sizes, strict=False):
+            dtype = np.dtype(np.uint8 if item.name == "flags" else np.uint32)
+            arrays[item.name] = np.frombuffer(data, dtype=dtype, count=size, offset=at)
+            at += size * dtype.itemsize
+        return cls(**arrays, unknown=unknown, straddling=straddling)
+
+
+def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
+    lines = text.split("\n")
+    flat = tokenizer.encode_flat(lines)
+    line = np.repeat(np.arange(len(lines)), flat.lengths)
+    begins = np.array([0, *accumulate(len(item) + 1 for item in lines)][:-1], dtype=np.int64)
+    # One sign more than the text, so that the place of a token without text is always a place.
+    code_points = codes(text + "\n")
+    first, last = _places(flat, begins[line], kinds(code_points) == Kind.SPACE)
+
+    sentence = _sentence_numbers(lines, begins, code_points.size)[first]
+    starts_line = _changes(line)
+    starts_sentence = starts_line | _changes(np.maximum.accumulate(sentence))
+    starts_word, straddling = _word_starts(segmenter(text + "\n"), first, last, starts_sentence)
+
+    part = np.cumsum(np.fromiter((not item for item in lines), dtype=np.int64, count=len(lines)))
+    sentence_at = np.flatnonzero(starts_sentence)
+    part_of_sentence = part[line[sentence_at]]
+    flags = starts_word * np.uint8(Flag.WORD)
+    flags |= starts_sentence * np.uint8(Flag.SENTENCE)
+    flags[sentence_at[_changes(part_of_sentence)]] |= np.uint8(Flag.DOCUMENT)
+    flags |= capitals(code_points)[first] * np.uint8(Flag.CAPITAL)
+    return Piece(
+        tokens=flat.ids,
+        flags=flags,
+        sentences=np.diff(np.append(sentence_at, flat.ids.size)).astype(np.uint32),
+        parts=np.bincount(part_of_sentence, minlength=int(part[-1]) + 1).astype(np.uint32),
+        unknown=int(np.count_nonzero(flat.ids == tokenizer.specials.unk)),
+        straddling=straddling,
+    )
+
+
+def _places(
+    flat: FlatTokens, line_begins: NDArray[np.int64], space: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places in the chunk of each token's first visible character and of its last character."""
+    first = flat.start + line_begins
+    last = np.maximum(flat.end + line_begins - 1, first)
+    if space[first].any():
+        here = np.where(space, space.size - 1, np.arange(space.size))
+        next_visible = np.minimum.accumulate(here[::-1])[::-1]
+        first = np.minimum(next_visible[first], last)
+    return first, last
+
+
+def _sentence_numbers(lines: list[str], begins: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The number of the sentence in which each character stands."""
+    starts = np.zeros(size, dtype=bool)
+    places = [begin + start for begin, item in zip(begins.tolist(), lines, strict=True) for start in boundaries(item)]
+    starts[places] = True
+    return np.cumsum(starts)
+
+
+def _word_starts(
+    word: NDArray[np.int32] | None,
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    starts_sentence: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], int]:
+    """Which tokens start a word, and how many straddle two."""
+    if word is None:
+        return np.ones(first.size, dtype=bool), 0
+    of_first, of_last = word[first], word[last]
+    starts = starts_sentence.copy()
+    starts[1:] |= of_first[1:] != of_last[:-1]
+    return starts, int(np.count_nonzero(of_first != of_last))
+
+
+def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it; the first always does."""
+    changed = np.ones(values.size, dtype=bool)
+    changed[1:] = values[1:] != values[:-1]
+    return changed

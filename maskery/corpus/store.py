@@ -1,0 +1,209 @@
+"""A corpus folder opened: token ids and flags memory-mapped, sentence and document offsets in memory.
+
+N tokens, S sentences, D documents.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskery.corpus.encode import Flag
+from maskery.corpus.writer import DATA, token_dtype
+from maskery.errors import CorpusError, UnknownName
+from maskery.files import MANIFEST, damage
+from maskery.text.tokenizer import Specials, Tokenizer
+
+if TYPE_CHECKING:
+    from maskery.corpus.builder import Progress
+
+__all__ = ["Corpus", "CorpusFacts", "Flag", "DATA", "FORMAT", "Split"]
+
+FORMAT = 1
+Split = Literal["train", "heldout"]
+SPLITS = ("train", "heldout")
+_REBUILD = "build it anew: maskery corpus build FILES... --out DIR"
+_COUNT_BLOCK = 1 << 24
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """What the other axes may know of a corpus."""
+
+    vocabulary: int
+    specials: Specials
+    _count: Callable[[], NDArray[np.int64]]
+    _find_ordinary: Callable[[], NDArray[np.int64]]
+
+    @cached_property
+    def frequency(self) -> NDArray[np.int64]:
+        """How often each id stands in the corpus; counted when first asked for."""
+        return self._count()
+
+    @cached_property
+    def ordinary(self) -> NDArray[np.int64]:
+        """Ids that stand for text: no specials, no [unusedN]."""
+        return self._find_ordinary()
+
+
+class Corpus:
+    path: Path
+    manifest: dict[str, Any]
+    tokens: NDArray[np.unsignedinteger]
+    """(N,) memory-mapped."""
+    flags: NDArray[np.uint8]
+    """(N,) memory-mapped; the bits are `Flag`."""
+    sentence_start: NDArray[np.int64]
+    """(S+1,) tokens."""
+    document_start: NDArray[np.int64]
+    """(D+1,) sentences."""
+    heldout: NDArray[np.bool_]
+    """(D,)"""
+    vocabulary: int
+    specials: Specials
+    fingerprint: str
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.manifest = _manifest(self.path)
+        self.vocabulary = int(self.manifest["vocabulary"])
+        self.specials = Specials(**self.manifest["specials"])
+        self.fingerprint = str(self.manifest["fingerprint"])
+        self.tokens = self._map("tokens.bin", token_dtype(self.vocabulary))
+        self.flags = self._map("flags.bin", np.dtype(np.uint8))
+        self.sentence_start = _offsets(self._map("sentences.bin", np.dtype("<u4")))
+        self.document_start = _offsets(self._map("documents.bin", np.dtype("<u4")))
+        self.heldout = np.array(self._map("heldout.bin", np.dtype(np.uint8)), dtype=bool)
+        self._check_shapes()
+
+    @classmethod
+    def open(cls, path: str | Path) -> Corpus:
+        """Open a folder; sizes are checked, contents are not (`verify` does)."""
+        return cls(path)
+
+    @classmethod
+    def build(
+        cls,
+        files: Iterable[str | Path] | str | Path,
+        out: str | Path,
+        *,
+        tokenizer: str | Path | Tokenizer = "train",
+        kind: str = "wordpiece",
+        vocab: int | None = None,
+        lowercase: bool = True,
+        words: str = "auto",
+        heldout: float = 0.01,
+        workers: int | None = None,
+        errors: str = "strict",
+        progress: Progress | None = None,
+    ) -> Corpus:
+        """See `maskery.corpus.builder.build`."""
+        from maskery.corpus.builder import build
+
+        return build(
+            files,
+            out,
+            tokenizer=tokenizer,
+            kind=kind,
+            vocab=vocab,
+            lowercase=lowercase,
+            words=words,
+            heldout=heldout,
+            workers=workers,
+            errors=errors,
+            progress=progress,
+        )
+
+    def __reduce__(self) -> tuple[Callable[[Path], Corpus], tuple[Path]]:
+        """Another process opens the folder itself: nothing that is mapped is copied."""
+        return Corpus.open, (self.path,)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        counts: dict[str, int] = self.manifest["counts"]
+        return counts
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.path)
+
+    @cached_property
+    def facts(self) -> CorpusFacts:
+        return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
+
+    def documents(self, split: str = "train") -> NDArray[np.int64]:
+        """The numbers of the documents of a split, ascending."""
+        if split not in SPLITS:
+            raise UnknownName("split", split, SPLITS)
+        return np.flatnonzero(self.heldout if split == "heldout" else ~self.heldout)
+
+    def verify(self) -> None:
+        """Read every file and compare it with its checksum."""
+        found = damage(self.path, self.manifest["files"], full=True)
+        if found:
+            raise CorpusError("; ".join(found), where=self.path, repair=_REBUILD)
+
+    def _frequency(self) -> NDArray[np.int64]:
+        total = np.zeros(self.vocabulary, dtype=np.int64)
+        for start in range(0, self.tokens.size, _COUNT_BLOCK):
+            total += np.bincount(self.tokens[start : start + _COUNT_BLOCK], minlength=self.vocabulary)
+        return total
+
+    def _map(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+        path = self.path / name
+        if path.stat().st_size % dtype.itemsize or not path.stat().st_size:
+            raise CorpusError(f"{name} is not a row of {dtype.itemsize}-byte numbers", where=self.path, repair=_REBUILD)
+        return np.memmap(path, dtype=dtype, mode="r")
+
+    def _check_shapes(self) -> None:
+        sizes = {
+            "flags.bin and tokens.bin": (self.flags.size, self.tokens.size),
+            "sentences.bin and tokens.bin": (int(self.sentence_start[-1]), self.tokens.size),
+            "documents.bin and sentences.bin": (int(self.document_start[-1]), self.sentence_start.size - 1),
+            "heldout.bin and documents.bin": (self.heldout.size, self.document_start.size - 1),
+        }
+        for names, (one, other) in sizes.items():
+            if one != other:
+                raise CorpusError(f"{names} do not agree: {one} and {other}", where=self.path, repair=_REBUILD)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a folder whose files have the sizes it states."""
+    file = path / MANIFEST
+    if not file.is_file():
+        what = "no such folder" if not path.exists() else "this is no corpus: it has no manifest.json"
+        raise CorpusError(what, where=path, repair=f"maskery corpus build FILES... --out {path}")
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CorpusError(f"manifest.json cannot be read ({error})", where=path, repair=_REBUILD) from None
+    if not isinstance(manifest, dict) or manifest.get("maskery") != "corpus":
+        raise CorpusError(
+            "this is no corpus: its manifest.json is of another kind",
+            where=path,
+            repair="maskery corpus build FILES... --out DIR, and give that DIR",
+        )
+    if manifest.get("format") != FORMAT:
+        raise CorpusError(
+            f"the corpus has format {manifest.get('format')}, this version reads {FORMAT}", where=path, repair=_REBUILD
+        )
+    wanted = ("fingerprint", "vocabulary", "specials", "counts", "files")
+    missing = [key for key in wanted if key not in manifest]
+    missing += [name for name in DATA if name not in manifest.get("files", {})]
+    found = [f"manifest.json lacks {name}" for name in missing] or damage(path, manifest["files"], full=False)
+    if found:
+        raise CorpusError("; ".join(found), where=path, repair=_REBUILD)
+    return manifest
+
+
+def _offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    offsets = np.zeros(lengths.size + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

@@ -1,0 +1,164 @@
+"""Encode chunks in several processes, results in the order of the chunks.
+
+A worker is a plain subprocess with pipes, not a `multiprocessing` one: a script that builds a corpus then needs no
+`__main__` guard, nothing is forked while threads hold locks, and the tokenizer's own threads are switched off by the
+environment it starts in. Text goes in, `Piece` bytes come out, each behind its length.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
+from typing import IO, Protocol, TypeVar
+
+from maskery.corpus.encode import Piece, encode
+from maskery.errors import CorpusError
+from maskery.text.tokenizer import Tokenizer
+from maskery.text.words import SEGMENTERS
+
+_START = "from maskery.corpus.workers import serve; serve()"
+_ONE_THREAD = {
+    "TOKENIZERS_PARALLELISM": "false",
+    "RAYON_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+_AHEAD = 2
+"""Chunks under way for each worker: enough that none waits, few enough that memory stays small."""
+
+
+class Chunk(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+C = TypeVar("C", bound=Chunk)
+
+
+def encode_all(chunks: Iterable[C], tokenizer: Tokenizer, words: str, workers: int) -> Iterator[tuple[C, Piece]]:
+    """Each chunk with its piece, in order; `workers` = 0 encodes in this process."""
+    if workers == 0:
+        segmenter = SEGMENTERS.get(words)
+        for chunk in chunks:
+            yield chunk, encode(chunk.text, tokenizer, segmenter)
+        return
+    under_way: deque[tuple[C, Future[Piece]]] = deque()
+    with _pool(workers, tokenizer, words) as submit:
+        for chunk in chunks:
+            under_way.append((chunk, submit(chunk.text)))
+            if len(under_way) > _AHEAD * workers:
+                done, future = under_way.popleft()
+                yield done, future.result()
+        while under_way:
+            done, future = under_way.popleft()
+            yield done, future.result()
+
+
+class _Worker:
+    def __init__(self, greeting: bytes, talk: IO[bytes]) -> None:
+        self._talk = talk
+        environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._talk,
+            env=environment,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
+        self._greeting: bytes | None = greeting
+
+    def encode(self, text: str) -> Piece:
+        try:
+            if self._greeting is not None:
+                _send(self._to, self._greeting)
+                self._greeting = None
+            _send(self._to, text.encode())
+            data = _receive(self._from)
+        except (OSError, ValueError):
+            data = None
+        if data is None:
+            raise CorpusError(self._obituary(), repair="give fewer workers (--workers 1), or none (--workers 0)")
+        return Piece.from_bytes(data)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._to, self._from):
+            try:
+                pipe.close()
+            except OSError:  # a pipe whose other end is gone cannot be flushed
+                continue
+
+    def _obituary(self) -> str:
+        code = self._process.wait()
+        self._talk.seek(0)
+        last = self._talk.read().decode(errors="replace").strip().rpartition("\n")[2]
+        return f"a worker process ended with code {code}{': ' + last if last else ''}"
+
+
+class _Submit(Protocol):
+    def __call__(self, text: str) -> Future[Piece]: ...
+
+
+@contextmanager
+def _pool(workers: int, tokenizer: Tokenizer, words: str) -> Iterator[_Submit]:
+    greeting = json.dumps({"tokenizer": tokenizer.json, "words": words}).encode()
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+
+    def run(text: str) -> Piece:
+        worker = idle.get()
+        try:
+            return worker.encode(text)
+        finally:
+            idle.put(worker)
+
+    with ExitStack() as stack:
+        threads = ThreadPoolExecutor(workers)
+        stack.callback(threads.shutdown, wait=True, cancel_futures=True)
+        # Closed before the threads are joined: a thread that waits for a killed worker reads the end of its pipe.
+        for _ in range(workers):
+            worker = _Worker(greeting, stack.enter_context(tempfile.TemporaryFile()))
+            stack.callback(worker.close)
+            idle.put(worker)
+        yield lambda text: threads.submit(run, text)
+
+
+def serve() -> None:
+    """The life of a worker: a greeting, then texts until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    to, source = sys.stdout.buffer, sys.stdin.buffer
+    greeting = _receive(source)
+    if greeting is None:
+        return
+    settings = json.loads(greeting)
+    tokenizer, segmenter = Tokenizer.from_json(settings["tokenizer"]), SEGMENTERS.get(settings["words"])
+    while (data := _receive(source)) is not None:
+        _send(to, encode(data.decode(), tokenizer, segmenter).to_bytes())
+
+
+def _send(pipe: IO[bytes], data: bytes) -> None:
+    pipe.write(struct.pack("<q", len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    head = pipe.read(8)
+    if len(head) < 8:
+        return None
+    (size,) = struct.unpack("<q", head)
+    data = pipe.read(size)
+    return data if len(data) == size else None

@@ -1,0 +1,82 @@
+"""Pieces to the files of a store, streamed: memory holds one piece and a few numbers for each document.
+
+    tokens.bin     uint16, or uint32 for vocabularies above 65,536
+    flags.bin      uint8, a `Flag` for each token
+    sentences.bin  uint32, tokens of each sentence
+    documents.bin  uint32, sentences of each document
+    heldout.bin    uint8, 1 for documents set aside
+
+A document is set aside by the hash of its text, so its place, the other documents and the run do not matter, and equal
+documents fall on the same side.
+"""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskery.corpus.encode import Flag, Piece
+
+DATA = ("tokens.bin", "flags.bin", "sentences.bin", "documents.bin", "heldout.bin")
+
+
+def token_dtype(vocabulary: int) -> np.dtype[np.unsignedinteger]:
+    return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
+
+
+class StoreWriter:
+    def __init__(self, folder: Path, vocabulary: int) -> None:
+        self._folder = folder
+        self._dtype = token_dtype(vocabulary)
+        self._sizes = array("L")
+        """Sentences of every document begun, also of those without any."""
+        self.counts = {"tokens": 0, "sentences": 0, "words": 0, "unknown": 0, "straddling": 0}
+
+    def add(self, piece: Piece, *, continues: bool) -> None:
+        """Append a piece; `continues` says that its first part belongs to the document of the part before it."""
+        flags, parts = piece.flags, piece.parts.tolist()
+        if continues:
+            if self._sizes[-1] and parts[0]:
+                flags = flags.copy()
+                flags[0] &= ~np.uint8(Flag.DOCUMENT)
+            self._sizes[-1] += parts.pop(0)
+        self._sizes.extend(parts)
+        self._append("tokens.bin", piece.tokens.astype(self._dtype))
+        self._append("flags.bin", flags)
+        self._append("sentences.bin", piece.sentences.astype("<u4"))
+        self.counts["tokens"] += piece.tokens.size
+        self.counts["sentences"] += piece.sentences.size
+        self.counts["words"] += int(np.count_nonzero(flags & Flag.WORD))
+        self.counts["unknown"] += piece.unknown
+        self.counts["straddling"] += piece.straddling
+
+    def finish(self, hashes: array[int], share: float) -> list[str]:
+        """Write what is known of documents (`hashes`: one for each begun); what was decided is returned."""
+        sizes = np.array(self._sizes, dtype=np.int64)
+        kept = sizes > 0
+        heldout, notes = hold_out(np.array(hashes, dtype=np.uint64)[kept], share)
+        self._append("documents.bin", sizes[kept].astype("<u4"))
+        self._append("heldout.bin", heldout.astype(np.uint8))
+        self.counts["documents"] = int(np.count_nonzero(kept))
+        self.counts["empty_documents"] = int(np.count_nonzero(~kept))
+        self.counts["heldout_documents"] = int(np.count_nonzero(heldout))
+        return notes
+
+    def _append(self, name: str, values: NDArray[np.generic]) -> None:
+        with open(self._folder / name, "ab") as file:
+            file.write(values.tobytes())
+
+
+def hold_out(hashes: NDArray[np.uint64], share: float) -> tuple[NDArray[np.bool_], list[str]]:
+    """Which documents are set aside: those whose hash, as a number in [0, 1), is below `share`."""
+    chosen = hashes < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    if share == 0 or (chosen.any() and not chosen.all()):
+        return chosen, []
+    if hashes.size == 0 or (hashes == hashes[0]).all():
+        return np.zeros(hashes.shape, dtype=bool), ["nothing is held out: there is only one document (text of its own)"]
+    if chosen.all():
+        return hashes != hashes.max(), ["the hash held out every document: the one with the largest hash is kept"]
+    return hashes == hashes.min(), ["the hash held out no document: the one with the smallest hash is taken"]

@@ -1,0 +1,51 @@
+"""Small networks with heads and a tokenizer, made on the spot."""
+
+from __future__ import annotations
+
+from maskery.checkpoint.model import Model
+from maskery.model.config import ModelConfig
+from maskery.model.heads import ClassHead
+from maskery.model.initial import initialise
+from maskery.model.transformer import Network
+from maskery.objectives.config import OBJECTIVES
+from maskery.text.tokenizer import Tokenizer
+
+PIECES = [
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+    *"abcdefghijklmnopqrstuvwxyz", "the", "cat", "sat", "##s", "on", "mat", ".",
+    *"我去了北京上海是的不，。",
+]  # fmt: skip
+VOCABULARY = len(PIECES)
+
+
+def tokenizer():
+    return Tokenizer.from_pieces(PIECES)
+
+
+def shape_of(*, vocabulary=VOCABULARY, visibility="full", **changes):
+    sizes = {"layers": 2, "width": 16, "heads": 2, "max_length": 24, **changes}
+    return ModelConfig(**sizes).shape(vocabulary, visibility)
+
+
+def network_of(shape, *, pooler=False, seed=0):
+    network = Network(shape, pooler=pooler)
+    initialise(network, 0.3, seed)
+    return network.eval()
+
+
+def heads_of(shape, names, seed=0):
+    heads = {}
+    for name in names:
+        task = name in ("sequence_class", "token_class")
+        heads[name] = ClassHead(shape.width, 3) if task else OBJECTIVES.get(name)().head(shape)
+        initialise(heads[name], 0.3, seed, prefix=f"heads.{name}")
+    return heads
+
+
+def model_of(*names, pooler=False, seed=0, with_tokenizer=True, **changes):
+    shape = shape_of(**changes)
+    return Model(
+        network_of(shape, pooler=pooler, seed=seed),
+        heads_of(shape, names, seed),
+        tokenizer() if with_tokenizer else None,
+    )

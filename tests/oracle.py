@@ -1,0 +1,66 @@
+"""Tiny random Hugging Face models, the oracle of the parity tests, and batches to compare on."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+import transformers
+from safetensors.torch import load_file
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+
+VOCABULARY = 60
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": 40,
+}
+
+
+def make(name, **changes):
+    """A model of the named class whose every tensor is random, norms and biases included."""
+    kind = getattr(transformers, name)
+    family = "roberta" if name.startswith("Roberta") else "bert"
+    defaults = {"pad_token_id": 1, "layer_norm_eps": 1e-5} if family == "roberta" else {}
+    config = kind.config_class(**{**SIZES, **defaults, **changes})
+    config._attn_implementation = "eager"
+    model = kind(config).eval()
+    draws = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=draws) * 0.3)
+    return model
+
+
+def rows(side, pad=0):
+    """Ids, mask and segments of four rows of different lengths, padded on one side."""
+    draws = torch.Generator().manual_seed(11)
+    lengths = [9, 9, 9, 9] if side == "none" else [9, 4, 1, 6]
+    ids = torch.full((4, 9), pad)
+    mask = torch.zeros(4, 9, dtype=torch.long)
+    segments = torch.zeros(4, 9, dtype=torch.long)
+    for row, length in enumerate(lengths):
+        places = slice(9 - length, 9) if side == "left" else slice(0, length)
+        ids[row, places] = torch.randint(5, VOCABULARY, (length,), generator=draws)
+        mask[row, places] = 1
+        segments[row, places] = (torch.arange(length) > length // 2).long()
+    return ids, mask, segments
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def same_bits(left, right):
+    return left.keys() == right.keys() and all(
+        left[name].dtype == right[name].dtype
+        and torch.equal(left[name].contiguous().view(torch.uint8), right[name].contiguous().view(torch.uint8))
+        for name in left
+    )

@@ -1,0 +1,166 @@
+"""What holds for every kind of row plan, on stores of any shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fake_store import FakeStore, random_store
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from maskery.errors import CorpusError, RecipeError, RefusedError
+from maskery.rows import plan as planning
+from maskery.rows.config import KINDS, ONE_SEGMENT, PAIRS, RowsConfig
+from maskery.rows.plan import plan_rows
+
+COMBINATIONS = [(k, p) for k in KINDS.names() for p in PAIRS.names() if p == "none" or k not in ONE_SEGMENT]
+
+documents = st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=8)
+
+
+@pytest.fixture(autouse=True)
+def no_kept_plans():
+    planning._PLANS.clear()
+
+
+def pieces_of(plan, row):
+    span = slice(plan.row_start[row], plan.row_start[row + 1])
+    return list(
+        zip(
+            plan.piece_start[span].tolist(),
+            plan.piece_end[span].tolist(),
+            plan.piece_segment[span].tolist(),
+            strict=True,
+        )
+    )
+
+
+def same(one, other):
+    names = ("row_start", "piece_start", "piece_end", "piece_segment", "label")
+    return all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names) and one.counts == other.counts
+
+
+def check_plan(plan, store, config, length, split):
+    mine = set(store.documents(split).tolist())
+    assert len(plan) == len(plan.row_start) - 1 == plan.counts["rows"]
+    assert (plan.piece_end > plan.piece_start).all()
+    assert (np.diff(plan.row_start) > 0).all()
+    assert plan.counts["tokens"] == (plan.piece_end - plan.piece_start).sum()
+    for row in range(len(plan)):
+        pieces = pieces_of(plan, row)
+        assert 1 + sum(end - start + 1 for start, end, _ in pieces) <= length
+        homes = [store.document_of(start) for start, _, _ in pieces]
+        assert homes == [store.document_of(end - 1) for _, end, _ in pieces], "a piece lies in one document"
+        assert set(homes) <= mine
+        if config.pair == "next":
+            assert [segment for *_, segment in pieces] == [0, 1]
+            assert plan.label[row] in (0, 1)
+            if plan.label[row] == 1:
+                assert homes[0] != homes[1]
+            else:
+                check_next(pieces, homes, store, length)
+        else:
+            assert {segment for *_, segment in pieces} == {0}
+            assert plan.label[row] == -1
+
+
+def check_next(pieces, homes, store, length):
+    """B follows A: exactly where the row was not cut, else across one sentence boundary with all else cut away."""
+    (_, a_end, _), (b_start, b_end, _) = pieces
+    assert homes[0] == homes[1]
+    assert a_end <= b_start
+    boundaries = store.sentence_start
+    assert np.searchsorted(boundaries, b_start, side="right") > np.searchsorted(boundaries, a_end - 1, side="right")
+    if sum(end - start for start, end, _ in pieces) < length - 3:
+        assert a_end == b_start
+        assert a_end in boundaries
+        assert b_end in boundaries
+
+
+@pytest.mark.parametrize(("kind", "pair"), COMBINATIONS)
+@given(documents, st.integers(5, 60), st.integers(0, 9), st.integers(1, 3), st.data())
+@settings(max_examples=60, deadline=None)
+def test_rows_fit_and_say_the_truth(kind, pair, lengths, length, seed, copies, data):
+    heldout = {0, 1} | data.draw(st.sets(st.integers(2, len(lengths) + 1)))
+    store = FakeStore([[4], [1, 5], *lengths, [3], [2, 2]], heldout)
+    config = RowsConfig(kind=kind, pair=pair, copies=copies, short=0.3)
+    for split in ("train", "heldout"):
+        check_plan(plan_rows(config, store, length, seed, split), store, config, length, split)
+
+
+@pytest.mark.parametrize(("kind", "pair"), COMBINATIONS)
+def test_a_plan_is_pure_and_reads_no_token(kind, pair):
+    store = random_store(1, 40)
+    config = RowsConfig(kind=kind, pair=pair, copies=2)
+    plan = plan_rows(config, store, 64, 7)
+    planning._PLANS.clear()
+    del store.tokens, store.flags
+    assert same(plan, plan_rows(config, store, 64, 7))
+    first = plan_rows(config.model_copy(update={"copies": 1}), store, 64, 7)
+    assert np.array_equal(plan.piece_start[: len(first.piece_start)], first.piece_start)
+    assert not plan.piece_start.flags.writeable
+
+
+@pytest.mark.parametrize(("kind", "pair"), [c for c in COMBINATIONS if c[0] == "segment_pair" or c[1] == "next"])
+def test_seeds_and_copies_differ(kind, pair):
+    store = random_store(1, 40)
+    config = RowsConfig(kind=kind, pair=pair, copies=2)
+    plan = plan_rows(config, store, 64, 7)
+    assert not same(plan, plan_rows(config, store, 64, 8))
+    first = len(plan_rows(config.model_copy(update={"copies": 1}), store, 64, 7))
+    one, other = plan.piece_start[plan.row_start[:first]], plan.piece_start[plan.row_start[first:-1]]
+    assert not np.array_equal(one, other[: len(one)])
+
+
+def test_a_few_plans_are_kept():
+    store = random_store(2, 10)
+    plan = plan_rows(RowsConfig(), store, 64, 0)
+    assert plan_rows(RowsConfig(), store, 64, 0) is plan
+    for seed in range(1, 5):
+        plan_rows(RowsConfig(), store, 64, seed)
+    assert plan_rows(RowsConfig(), store, 64, 0) is not plan
+    assert len(planning._PLANS) <= planning._KEPT
+
+
+def test_a_plan_of_many_rows_is_put_together_right():
+    store = FakeStore([[3, 4]] * 40_000)
+    plan = plan_rows(RowsConfig(kind="sentence_pair", pair="none"), store, 16, 0)
+    assert len(plan) == 80_000
+    assert np.array_equal(plan.row_start, np.arange(80_001))
+    assert np.array_equal(plan.piece_start, store.sentence_start[:-1])
+    assert np.array_equal(plan.piece_end, store.sentence_start[1:])
+
+
+def test_empty_sentences_and_documents_are_left_out_and_counted():
+    store = FakeStore([[0, 3, 0, 2], [], [0], [4]])
+    plan = plan_rows(RowsConfig(kind="sentence_pair", pair="none"), store, 16, 0)
+    assert plan.piece_start.tolist() == [0, 3, 5]
+    assert plan.piece_end.tolist() == [3, 5, 9]
+    assert plan.counts["empty_sentences"] == 3
+    assert plan.counts["empty_documents"] == 2
+
+
+def test_one_document_makes_no_random_pair():
+    store = FakeStore([[5, 6, 7], [5, 5]], heldout=[1])
+    for kind in ("segment_pair", "sentence_pair"):
+        for split in ("train", "heldout"):
+            with pytest.raises(RefusedError, match=f"{split} part") as caught:
+                plan_rows(RowsConfig(kind=kind), store, 32, 0, split)
+            assert "rows.pair=none" in caught.value.repair
+
+
+def test_no_text_and_no_room():
+    store = FakeStore([[5], [5]])
+    with pytest.raises(CorpusError, match="heldout part"):
+        plan_rows(RowsConfig(), store, 32, 0, "heldout")
+    with pytest.raises(RecipeError, match="4 slots"):
+        plan_rows(RowsConfig(), store, 4, 0)
+
+
+def test_pairs_belong_to_kinds_that_make_them():
+    assert RowsConfig(kind="full_sentences").pair == "none"
+    assert RowsConfig(kind="segment_pair").pair == "next"
+    assert RowsConfig.model_validate(RowsConfig(kind="doc_sentences").plain()).pair == "none"
+    with pytest.raises(ValidationError, match=r"rows\.pair=none"):
+        RowsConfig(kind="full_sentences", pair="next")
