@@ -4,10 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_model import small_batch, small_network
 
 from maskery import randomness
 from maskery.model.dropout import add_dropout, draw, dropout, keep_scale, kept, level
-from small_model import small_batch, small_network
 from maskery.model.transformer import inputs_of
 
 RATES = (0.1, 0.25, 0.5, 0.9)

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from small_model import VOCABULARY, small_recipe
 
 from maskery.model.initial import initialise
 from maskery.system import System
-from small_model import VOCABULARY, small_recipe
 
 
 def system(name="bert", seed=0, **changes):

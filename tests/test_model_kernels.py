@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from small_model import small_shape
 
 from maskery.model import kernels
 from maskery.model.attention import Attention, plan_attention
@@ -9,7 +10,6 @@ from maskery.model.config import POSITIONS
 from maskery.model.dropout import draw, keep_scale, kept
 from maskery.model.layout import layout_of
 from maskery.model.visibility import Predicate
-from small_model import small_shape
 
 HEADS, HEAD_WIDTH = 3, 4
 LENGTHS = {"one group": [5, 5, 5], "several": [3, 7, 1, 3, 6], "with empty rows": [0, 4, 2, 0, 4], "one": [1]}

@@ -4,12 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_model import VOCABULARY, inputs, small_batch, small_network
 
 from maskery.batches import Batch
 from maskery.model.config import POSITIONS, VISIBILITIES
 from maskery.model.layout import layout_of
 from maskery.model.transformer import inputs_of
-from small_model import VOCABULARY, inputs, small_batch, small_network
 
 GRID = [(v, p, n) for v in VISIBILITIES.names() for p in POSITIONS.names() for n in ("post", "pre")]
 

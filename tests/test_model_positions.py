@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from small_model import inputs, small_network, small_shape
 
 from maskery.model.config import POSITIONS
 from maskery.model.layout import layout_of
 from maskery.model.positions import NoPositions, PositionScheme, sinusoids
-from small_model import inputs, small_network, small_shape
 
 
 def states(network, ids, positions=None):

@@ -1,0 +1,151 @@
+"""The estimate of memory against what autograd really keeps, and the choice that follows from it."""
+
+import numpy as np
+import pytest
+import torch
+from small_model import VOCABULARY, batch_of, rows_of, small_recipe
+
+from maskery.edit import Edit
+from maskery.model.config import ModelConfig
+from maskery.objectives.cross_entropy import CHUNK_BYTES
+from maskery.system import System
+from maskery.train.memory import (
+    choose_micro,
+    fixed_bytes,
+    kept_bytes,
+    passing_bytes,
+    peak_bytes,
+    row_bytes,
+)
+
+RATE = 0.15
+DROPOUT = {"model__dropout": 0.1, "model__attention_dropout": 0.1}
+
+
+def asked_batch(rows, length, objectives):
+    """Full rows in which exactly the given share of slots is asked."""
+    made = rows_of([length] * rows, chosen=0)
+    edit = made.edit.reshape(rows, length).copy()
+    edit[:, np.linspace(1, length - 1, round(RATE * length)).astype(int)] = Edit.MASK
+    return batch_of(type(made)(**{**_fields(made), "edit": edit.flatten()}), objectives)
+
+
+def _fields(rows):
+    return {name: getattr(rows, name) for name in rows.__dataclass_fields__}
+
+
+def measured(recipe, rows, length):
+    """Bytes that the forward pass of a training step leaves for the backward pass, weights apart."""
+    system = System(recipe, VOCABULARY)
+    system.initialise(0)
+    system.train()
+    mine = {parameter.untyped_storage().data_ptr() for parameter in system.parameters()}
+    kept = {}
+
+    def note(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in mine:
+            kept[storage.data_ptr()] = (storage.nbytes(), tensor)
+        return tensor
+
+    batch = asked_batch(rows, length, list(recipe.objectives))
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        sums = system(batch)
+    assert sums
+    return sum(size for size, _ in kept.values()), system.network.shape
+
+
+@pytest.mark.parametrize("dropout", [DROPOUT, {}], ids=["dropout", "no dropout"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"model__norm": "pre"},
+        {"model__embedding": 16},
+        {"model__feedforward": 32},
+        {"model__layers": 1},
+        {"model__heads": 8},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("rows", "length", "width"), [(4, 32, 64), (2, 128, 64), (2, 64, 128), (1, 300, 32)])
+def test_kept_bytes_are_what_is_kept(rows, length, width, changes, dropout):
+    sizes = {"model__width": width, "model__heads": 4, "model__max_length": 512, "model__layers": 3}
+    got, shape = measured(small_recipe("bert", **(sizes | dropout | changes)), rows, length)
+    fixed = 4 * VOCABULARY * (shape.embedding + 1)  # the tied matrix's gradient, counted among the fixed bytes
+    assert rows * kept_bytes(shape, length, RATE) == pytest.approx(got - fixed, rel=0.1)
+
+
+def mini(**changes):
+    return ModelConfig(**({"layers": 4, "width": 256, "heads": 4} | changes)).shape(21_128)
+
+
+def test_the_estimate_grows_with_everything():
+    base = row_bytes(mini(), 128, RATE)
+    for bigger in (mini(layers=5), mini(width=512), mini(heads=8), mini(feedforward=2048)):
+        assert row_bytes(bigger, 128, RATE) > base
+    assert row_bytes(mini(), 129, RATE) > base
+    assert row_bytes(mini(), 128, 0.3) > base
+    assert row_bytes(mini(dropout=0.0), 128, RATE) < base
+    assert row_bytes(mini(attention_dropout=0.0), 128, RATE) < base
+    long, short = (row_bytes(mini(attention_dropout=p), 512, RATE) for p in (0.1, 0.0))
+    assert long > 1.5 * short, "torch's fused kernel keeps no weights"
+
+
+def test_the_parts_add_up():
+    shape, many = mini(), 11_000_000
+    assert row_bytes(shape, 128, RATE) == kept_bytes(shape, 128, RATE) + passing_bytes(shape, 128)
+    assert fixed_bytes(shape, many) == 16 * many + 8 * 21_128 * 256
+    few = peak_bytes(shape, many, 128, 1, RATE)
+    assert few < fixed_bytes(shape, many) + row_bytes(shape, 128, RATE) + CHUNK_BYTES
+    for rows in (1, 7, 64):
+        bound = fixed_bytes(shape, many) + rows * row_bytes(shape, 128, RATE) + CHUNK_BYTES
+        assert peak_bytes(shape, many, 128, rows, RATE) <= bound
+
+
+def test_one_step_of_mini_as_measured():
+    """Recorded with torch's profiler: 32 rows of 128 (8 of 512) with vocabulary 21,128, gradients already there."""
+    for rows, length, dropout, mebibytes in ((32, 128, 0.1, 486), (8, 512, 0.1, 597), (8, 512, 0.0, 462)):
+        shape = mini(attention_dropout=dropout)
+        estimate = peak_bytes(shape, 8_853_642, length, rows, RATE) / 2**20
+        assert estimate == pytest.approx(mebibytes, rel=0.35)
+
+
+def choice(**changes):
+    plan = {"shape": mini(), "parameters": 9_000_000, "length": 128, "rows": 256, "rate": RATE, "available": 16 << 30}
+    return choose_micro(**(plan | changes))
+
+
+def test_the_choice_and_its_reason():
+    assert (choice(rows=32).rows, choice(rows=32).reason) == (32, "the whole batch fits")
+    assert (choice().rows, choice().reason) == (64, "8192 tokens fill the cores")
+    assert (choice(asked=10).rows, choice(asked=10).reason) == (10, "as asked")
+    assert choice(asked=1000).rows == 256
+    tight = choice(available=700 << 20)
+    assert 1 < tight.rows < 64
+    assert tight.reason == "60% of 0.7 GiB available memory"
+    assert tight.bytes < 0.6 * (700 << 20)
+    roomier = peak_bytes(mini(), 9_000_000, 128, 2 * tight.rows, RATE)
+    assert roomier > 0.6 * (700 << 20) - CHUNK_BYTES
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+def test_too_little_memory_is_said(rows):
+    found = choice(rows=rows, available=100 << 20)
+    assert found.rows == 1
+    assert found.reason == "60% of 0.1 GiB available memory may not hold even one"
+    assert found.bytes > 60 << 20
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 100, 256, 257])
+def test_micro_batches_are_of_equal_size(rows):
+    found = choice(rows=rows).rows
+    pieces = -(-rows // found)
+    assert found <= 64
+    assert pieces == -(-rows // 64), "no more pieces than needed"
+    assert pieces * found - rows < pieces
+
+
+def test_bytes_are_the_peak_of_the_choice():
+    found = choice()
+    assert found.bytes == peak_bytes(mini(), 9_000_000, 128, found.rows, RATE)
