@@ -182,6 +182,26 @@ def compare(size: str, dropout: float, length: int, rounds: int) -> dict[str, An
     }
 
 
+def same_loss(size: str, steps: int) -> dict[str, Any]:
+    """Both sides from the same weights over the same batches without dropout: the losses must stay together."""
+    made = ours_recipe(size, 0.0, 128)
+    mine = Ours(made)
+    other = Theirs(made, "eager", mine.system)
+    losses = []
+    for step in range(steps):
+        batch = full_batch(8, 128, step)
+        losses.append((mine.step(batch), other.step(batch)))
+    differences = [abs(a - b) for a, b in losses]
+    return {
+        "size": size,
+        "steps": steps,
+        "first": losses[0],
+        "last": losses[-1],
+        "largest_difference": max(differences),
+        "mean_of_last_20": [sum(pair[side] for pair in losses[-20:]) / 20 for side in (0, 1)],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="mini,small,base")
@@ -189,8 +209,15 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, default=RESULTS / "pretrain.json")
+    parser.add_argument("--same-loss", action="store_true", help="200 steps on both sides, losses compared")
     options = parser.parse_args()
     machine.prepare()
+    if options.same_loss:
+        found = same_loss("mini", 200)
+        print(json.dumps(found, indent=2))
+        options.json.parent.mkdir(exist_ok=True)
+        options.json.with_name("same_loss.json").write_text(json.dumps(found, indent=2) + "\n")
+        return
     rows = []
     print(f"{'size':8}{'dropout':>8}{'length':>8}{'ours tok/s':>12}{'theirs':>12}{'ratio':>8}")
     for size in options.sizes.split(","):

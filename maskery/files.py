@@ -94,6 +94,19 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise
 
 
+def remove_folder(path: Path) -> None:
+    """Delete a folder; a kill on the way leaves nothing that looks whole."""
+    doomed = path.with_name(f"{_PARTIAL}{os.getpid()}-{path.name}")
+    shutil.rmtree(doomed, ignore_errors=True)
+    os.replace(path, doomed)
+    shutil.rmtree(doomed)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether an interrupted write or removal made this."""
+    return path.name.startswith(_PARTIAL)
+
+
 def remove_leftovers(folder: Path) -> list[str]:
     """Delete what an interrupted write left behind in `folder`; the names are returned, to be told."""
     removed = []

@@ -1,6 +1,7 @@
 """Information flow: worked matrices, the network's own Jacobian, and the refusal of questions that leak."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -182,5 +183,5 @@ def test_a_path_is_a_way_through_the_matrix(visible, asked, answer, layers):
         return
     way = [asked, *leak.path, answer]
     assert len(way) == leak.layer + 1
-    assert all(visible[one, other] for one, other in zip(way, way[1:], strict=False))
+    assert all(visible[one, other] for one, other in pairwise(way))
     assert not reach(visible, leak.layer - 1)[-1][asked, answer], "the shortest"

@@ -127,6 +127,20 @@ def test_a_blind_query_gives_exact_zeros_and_no_nan(kernel):
     assert (gradient[blind, : HEADS * HEAD_WIDTH] == 0).all(), "the query vector of a blind slot has no effect"
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_is_hidden_has_no_effect_however_large_the_scores(kernel):
+    groups = groups_of([6, 6])
+    masks = masks_of(groups, "causal")
+    qkv = random_qkv(groups) * 500
+    width = HEADS * HEAD_WIDTH
+    changed = qkv.clone().view(2, 6, 3, width)
+    changed[:, 5, 1:] *= -3
+    out = KERNELS[kernel](qkv, groups, masks).view(2, 6, width)
+    other = KERNELS[kernel](changed.view(12, -1), groups, masks).view(2, 6, width)
+    assert torch.equal(out[:, :5], other[:, :5])
+    assert not torch.equal(out[:, 5], other[:, 5])
+
+
 @pytest.mark.parametrize("mask", ["none", "causal", "blind"])
 @pytest.mark.parametrize("lengths", [[5, 5], [3, 7, 1, 3]])
 def test_packed_dropout_is_the_formula_with_the_drawn_mask(lengths, mask):

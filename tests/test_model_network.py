@@ -123,6 +123,9 @@ def test_an_empty_row_is_zeros_and_borrows_nothing(lengths):
         if length == 0:
             assert (found.pooled[row] == 0).all()
             assert not found.attentions[0][row].any()
+        else:
+            alone, _ = run(network, [rows(6, lengths)[row]])
+            torch.testing.assert_close(found.pooled[row], alone.pooled[0], rtol=1e-5, atol=1e-5)
     assert found.pooled.shape == (len(lengths), 16)
 
 

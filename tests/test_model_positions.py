@@ -110,3 +110,4 @@ def test_a_scheme_inside_attention_is_called_in_all_its_places():
         padded = network(inputs(torch.tensor([[0, 7, 7, 7], [7, 7, 0, 0]]), layout_of(mask))).last
         alone = network(inputs(ids, layout_of(torch.ones(1, 3, dtype=torch.bool)), positions=torch.tensor([[1, 2, 3]])))
     torch.testing.assert_close(padded[0, 1:], alone.last[0], rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(out, alone.last, atol=1e-3), "it is given position numbers, not places in the row"

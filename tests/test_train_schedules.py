@@ -1,6 +1,7 @@
 """The learning rate and the phases as functions of the step."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -107,7 +108,7 @@ def test_phases_tile_the_steps(steps, shares):
     phases = phases_of(training(steps=steps, phases=given_phases))
     assert phases[0].first == 0
     assert phases[-1].stop == steps
-    assert all(one.stop == other.first for one, other in zip(phases, phases[1:], strict=False))
+    assert all(one.stop == other.first for one, other in pairwise(phases))
     assert [phase.number for phase in phases] == list(range(len(phases)))
     for phase in phases:
         share = shares[phase.length - 8]

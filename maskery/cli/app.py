@@ -47,7 +47,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _never_fail_to_print()
-    _share_cores()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -135,11 +134,3 @@ def _never_fail_to_print() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
-
-
-def _share_cores() -> None:
-    """Let threads that wait for each other sleep soon, as torch's thread library reads it when it is first loaded.
-
-    By default they spin. Where other programs use the cores too, that is ten times slower than it need be.
-    """
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")

@@ -1,4 +1,4 @@
-"""How many steps a time or a number of tokens makes: a budget is measured once, then only the number of steps counts."""
+"""How many steps a time or a number of tokens makes. A budget is measured once; then only the steps count."""
 
 from __future__ import annotations
 

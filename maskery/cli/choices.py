@@ -49,7 +49,7 @@ class Asked:
     @property
     def flags(self) -> dict[str, Any]:
         """Named flags as dotted keys."""
-        named = {
+        named: dict[str, Any] = {
             "training.steps": self.steps,
             "training.batch": self.batch,
             "training.length": self.length,
@@ -127,7 +127,7 @@ def _length(asked: Asked, published: Recipe) -> Choice | None:
 
 def _batch(asked: Asked, published: Recipe) -> Choice | None:
     largest = max(phase.batch for phase in phases_of(published.training))
-    if largest <= LARGEST_CPU_BATCH or asked.given & {"training.batch", "training.phases"}:
+    if largest <= LARGEST_CPU_BATCH or "training.batch" in asked.given or "training.phases" in asked.settings:
         return None
     reason = f"with {largest} rows a step, as published, a CPU makes too few steps (choose with --batch)"
     return Choice({"training.batch": CPU_BATCH}, f"--batch {CPU_BATCH}: {reason}")

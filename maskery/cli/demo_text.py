@@ -11,11 +11,12 @@ import re
 import sysconfig
 import warnings
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from pydoc_data.topics import topics
 
 _LEFT_OUT = ("test", "tests", "idlelib", "lib2to3", "site-packages", "__pycache__", "pydoc_data", "turtledemo")
-_ENOUGH = 2_000_000
+_ENOUGH = 1_500_000
 """Characters; the rest of the library is left out."""
 _FEWEST_WORDS = 6
 _LETTERS = 0.75
@@ -23,12 +24,15 @@ _LETTERS = 0.75
 
 def documents() -> list[str]:
     """One document for each topic and each module: a paragraph a line."""
-    found, size = [], 0
-    for text in (*_topics(), *_modules()):
-        lines = list(paragraphs(text))
-        if lines and size < _ENOUGH:
-            found.append("\n".join(lines))
-            size += len(found[-1])
+    found: list[str] = []
+    size = 0
+    for text in chain(_topics(), _modules()):
+        document = "\n".join(paragraphs(text))
+        if document:
+            found.append(document)
+            size += len(document)
+        if size >= _ENOUGH:
+            break
     return found
 
 

@@ -36,7 +36,7 @@ def doctor(
         there = ", ".join(f"{name} {version or '(not installed)'}" for name, version in found.items())
         console.print(f"{'extra ' + extra:18} {there}")
     for verdict in verdicts:
-        console.print(verdict.text())
+        console.print(verdict.text(), soft_wrap=True)
     if missing:
         console.print(f"MISSING: {', '.join(missing)}\n  repair: pip install maskery")
     return 2 if broken else 0
@@ -62,7 +62,12 @@ class Verdict:
             f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in self.facts.items()
         ]
         head = f"{self.path}: {self.kind}, {'whole' if self.whole else 'DAMAGED'}"
-        return "\n".join([f"{head} ({', '.join(told)})" if told else head, *(f"  {each}" for each in self.problems)])
+        return "\n".join(
+            [
+                f"{head} ({', '.join(told)})" if told else head,
+                *(f"  {each}".replace("\n", "\n  ") for each in self.problems),
+            ]
+        )
 
 
 def machine_facts() -> dict[str, Any]:
@@ -154,6 +159,7 @@ def _model(path: Path, kind: str, verdict: Verdict) -> None:
 
 def _run(path: Path, verdict: Verdict) -> None:
     """Every checkpoint, and the final model where there is one; one damaged part does not hide another."""
+    from maskery.checkpoint.locate import verify
     from maskery.errors import MaskeryError
     from maskery.train.folder import RunFolder
 
@@ -161,14 +167,15 @@ def _run(path: Path, verdict: Verdict) -> None:
     folder = RunFolder(path)
     points = folder.checkpoints()
     verdict.facts = {"recipe": folder.recipe.name, "checkpoints": len(points)}
+    finished = False
     try:
         finished = bool(folder.state.get("finished"))
         verdict.facts["finished"] = "yes" if finished else "no"
-    except (OSError, ValueError) as error:
-        verdict.problems.append(f"state.json cannot be read: {error}")
-        finished = False
+    except (MaskeryError, OSError) as error:
+        verdict.problems.append(str(error))
     for place in [each for _, each in points] + [path] * finished:
         try:
+            verify(place)  # `load` would go on to a checkpoint where the final model is gone
             _model(place, "run", verdict)
         except MaskeryError as error:
             verdict.problems.append(error.text())

@@ -1,4 +1,4 @@
-"""`maskery inspect`: the rows that training will see, what was done to them, and the measured rates beside the recipe's.
+"""`maskery inspect`: the rows that training will see, what was done to them, measured rates beside the recipe's.
 
 A masked slot is shown as `word→[MASK]`, a replaced one as `word→other`, one that was chosen and kept as `word=`.
 """

@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from maskery.cli.output import duration, talk
@@ -99,7 +100,10 @@ class Display:
         self.meter.add(update, line)
         if self._live is not None:
             bar = ProgressBar(total=self.meter.steps, completed=self.meter.step, width=60)
-            self._live.update(Group(bar, Text(self.meter.text())))
+            shown = Table.grid()
+            shown.add_row(bar)
+            shown.add_row(Text(self.meter.text()))
+            self._live.update(shown)
         elif self.clock() - self._told >= _LOG_EVERY:
             self._print()
 

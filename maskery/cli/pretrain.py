@@ -78,11 +78,14 @@ def settle(asked: Asked, corpus: Corpus, out: Path, resume: bool, began: float) 
     from maskery.train.run import occupied
 
     stored = None
-    if occupied(out, resume) and (out / "recipe.toml").is_file():
+    if occupied(out, resume) and RunFolder(out).begun:
         stored = RunFolder(out).recipe
     require_writable(out)
+    corpus.verify()
     model = None
-    if asked.start_from is not None and stored is None:
+    if stored is not None and RunFolder(out).state.get("from"):
+        model = stored.model
+    elif asked.start_from is not None:
         from maskery.checkpoint.load import load
 
         model = load(asked.start_from).config

@@ -75,9 +75,9 @@ def show(
 def diff(left: RecipeArgument, right: RecipeArgument, as_json: JsonOption = False) -> None:
     """Print the keys in which two recipes differ."""
     from maskery.cli.output import emit_json, results, say
+    from maskery.recipes.layers import IDENTITY
     from maskery.recipes.recipe import diff as differences
     from maskery.recipes.recipe import recipe
-    from maskery.recipes.layers import IDENTITY
 
     ours, theirs = recipe(left), recipe(right)
     found = {key: pair for key, pair in differences(ours, theirs).items() if key not in IDENTITY}

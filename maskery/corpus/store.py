@@ -72,6 +72,7 @@ class Corpus:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._whole = False
         self.manifest = _manifest(self.path)
         self.vocabulary = int(self.manifest["vocabulary"])
         self.specials = Specials(**self.manifest["specials"])
@@ -145,10 +146,13 @@ class Corpus:
         return np.flatnonzero(self.heldout if split == "heldout" else ~self.heldout)
 
     def verify(self) -> None:
-        """Read every file and compare it with its checksum."""
+        """Read every file and compare it with its checksum; once found whole, an open corpus is not read again."""
+        if self._whole:
+            return
         found = damage(self.path, self.manifest["files"], full=True)
         if found:
             raise CorpusError("; ".join(found), where=self.path, repair=_REBUILD)
+        self._whole = True
 
     def _frequency(self) -> NDArray[np.int64]:
         total = np.zeros(self.vocabulary, dtype=np.int64)

@@ -27,7 +27,8 @@ DECAYS: Registry[Schedule] = Registry(
 
 
 class PhaseConfig(Config):
-    """A stretch of training with its own row length. `steps` are proportions where `training.steps` differs from their sum."""
+    """A stretch of training with its own row length. `steps` are proportions where they do not add up to
+    `training.steps`."""
 
     steps: int = Field(ge=1)
     length: int = Field(ge=8)

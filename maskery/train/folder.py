@@ -7,7 +7,6 @@ what is there is whole; a manifest with checksums shows later damage.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from maskery import files
 from maskery.checkpoint.folder import write_model
+from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 from maskery.recipes.recipe import Recipe, recipe
 from maskery.system import System
@@ -40,8 +40,12 @@ class RunFolder:
     @property
     def state(self) -> dict[str, Any]:
         """The run's own facts: corpus fingerprint, whether it is finished, how far it came."""
-        found: dict[str, Any] = json.loads((self.path / STATE).read_text())
-        return found
+        return read_json(self.path / STATE)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the files that come first are there."""
+        return (self.path / "recipe.toml").is_file() and (self.path / STATE).is_file()
 
     def create(self, resolved: Recipe, state: dict[str, Any]) -> None:
         (self.path / "checkpoints").mkdir(parents=True)
@@ -68,7 +72,7 @@ class RunFolder:
         """Write checkpoints/step-N, then delete the oldest beyond `keep`."""
         folder = self.path / "checkpoints" / f"step-{state['step']}"
         if folder.exists():
-            shutil.rmtree(folder)
+            files.remove_folder(folder)
         with files.new_folder(folder) as partial:
             write_model(partial, system.network, system.heads, tokenizer)
             save_file(optimizer.state(), partial / OPTIMIZER, {"format": "pt"})
@@ -76,7 +80,7 @@ class RunFolder:
             names = [path.name for path in partial.iterdir() if path.name != files.MANIFEST]
             files.write_json(partial / files.MANIFEST, {"files": files.describe(partial, names)})
         for _, old in self.checkpoints()[:-keep]:
-            shutil.rmtree(old)
+            files.remove_folder(old)
         return folder
 
     def restore(self, folder: Path, system: System, optimizer: Optimizer) -> dict[str, Any]:
@@ -91,8 +95,7 @@ class RunFolder:
                     raise CheckpointError(f"has no head for the objective {name}", where=folder)
                 head.load_state_dict(model.heads[name].state_dict())
         optimizer.restore(load_file(folder / OPTIMIZER))
-        state: dict[str, Any] = json.loads((folder / STATE).read_text())
-        return state
+        return read_json(folder / STATE)
 
     # -- metrics
 

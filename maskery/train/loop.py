@@ -59,7 +59,19 @@ def batches_from(feed: Feed, start: int, stop: int, micro: int, workers: int) ->
     if workers == 0:
         return (steps[step] for step in range(start, stop))
     loader = DataLoader(steps, batch_size=None, sampler=range(start, stop), num_workers=workers, collate_fn=_as_it_is)
-    return iter(loader)
+    return _from_workers(iter(loader))
+
+
+def _from_workers(batches: Iterator[list[Batch]]) -> Iterator[list[Batch]]:
+    try:
+        yield from batches
+    except RuntimeError as error:
+        if "DataLoader worker (pid" not in str(error):
+            raise
+        raise TrainingError(
+            f"a process that makes batches died ({str(error).splitlines()[0]})",
+            repair="go on with --resume and --workers 0",
+        ) from error
 
 
 @dataclass
@@ -78,8 +90,8 @@ class Trainer:
         """One after another until the recipe's last step; after each, the trainer's state is that of its step."""
         last = self.recipe.training.steps
         self.system.train()
+        began, note = time.perf_counter(), ""
         while self.step < last:
-            began, note = time.perf_counter(), ""
             for batches in batches_from(self.feed, self.step, last, self.micro, self.workers):
                 try:
                     losses, norm = self._gradient(batches)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
+from maskery.model import kernels
 from maskery.model.config import Shape
 from maskery.model.dropout import level
-from maskery.model.kernels import SDPA_FROM
 from maskery.objectives.cross_entropy import CHUNK_BYTES
 
 _FLOAT, _NUMBER = 4, 8
@@ -62,7 +64,7 @@ def row_bytes(shape: Shape, length: int, rate: float) -> int:
 
 def kernel_for(shape: Shape, length: int) -> str:
     """The attention kernel that rows of `length` slots meet in training on a CPU."""
-    return "sdpa" if length >= SDPA_FROM and level(shape.attention_dropout) == 0 else "packed"
+    return kernels.choose(length, torch.device("cpu"), shape.attention_dropout, in_attention=False, capture=False)
 
 
 def fixed_bytes(shape: Shape, parameters: int) -> int:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
 
 from maskery import files
 from maskery.checkpoint.folder import save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.corpus.store import Corpus
-from maskery.errors import CheckpointError, ExistsError, InputError, RecipeError, Stopped
+from maskery.errors import CheckpointError, ExistsError, InputError, RecipeError, RefusedError, Stopped
 from maskery.feed import Feed
 from maskery.phases import phases_of
 from maskery.recipes.recipe import Recipe, diff
@@ -72,17 +72,18 @@ def pretrain(
     corpus.verify()
     machine.prepare()
     folder = RunFolder(Path(out))
-    started = _open_folder(folder, recipe, corpus, resume)
+    source = None if start_from is None else str(Path(start_from).resolve())
+    started = _open_folder(folder, recipe, corpus, resume, source, say)
     if started and folder.state.get("finished"):
         say(f"{out}: already finished at step {folder.state['step']}")
         return Run(folder.path)
     trainer = build_trainer(recipe, corpus, workers, say)
     _require_no_leak(trainer)
-    if not started:
-        if start_from is not None:
-            _start_from(trainer.system, corpus, start_from, say)
-        folder.create(recipe, {"corpus": corpus.fingerprint, "finished": False, "step": 0})
-    state = _restore(folder, trainer, say) if started else _fresh_state(trainer, corpus)
+    if started:
+        state = _restore(folder, trainer, say)
+    else:
+        state = _begin(trainer, source, say)
+        folder.create(recipe, {**state, "finished": False})
     _train(folder, trainer, corpus, state, on_update, say)
     return Run(folder.path)
 
@@ -96,16 +97,20 @@ def occupied(path: Path, resume: bool) -> bool:
     return True
 
 
-def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool) -> bool:
+def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool, source: str | None, say: Say) -> bool:
     """Whether there is a run to go on with; what contradicts it is refused."""
     if not occupied(folder.path, resume):
         return False
-    if not (folder.path / "recipe.toml").is_file() or not (folder.path / "state.json").is_file():
-        if {path.name for path in folder.path.iterdir()} <= {"recipe.toml", "checkpoints"}:
-            shutil.rmtree(folder.path)  # killed before the first file was whole: nothing is lost
+    if not folder.begun:
+        if _hardly_begun(folder.path):
+            shutil.rmtree(folder.path)
             return False
-        raise CheckpointError("is no run folder", where=folder.path, repair="choose another --out")
+        raise CheckpointError(
+            "is no run folder: recipe.toml or state.json is missing", where=folder.path, repair="choose another --out"
+        )
     changed = {key: pair for key, pair in diff(folder.recipe, recipe).items() if key not in FREE}
+    if source is not None and source != folder.state.get("from"):
+        changed["--from"] = folder.state.get("from"), source
     if changed:
         lines = "; ".join(f"{key}: the run has {a!r}, asked is {b!r}" for key, (a, b) in changed.items())
         raise RecipeError(lines, where=folder.path, repair="resume with the same recipe, or choose another --out")
@@ -116,8 +121,16 @@ def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool
             where=folder.path,
             repair="resume with the corpus it was started on",
         )
-    files.remove_leftovers(folder.path / "checkpoints")
+    left = [*files.remove_leftovers(folder.path), *files.remove_leftovers(folder.path / "checkpoints")]
+    if left:
+        say(f"removed what an interrupted write left behind: {', '.join(left)}")
     return True
+
+
+def _hardly_begun(path: Path) -> bool:
+    """Whether a run was killed before its first files were whole, so that nothing is lost with them."""
+    left = {each.name for each in path.iterdir() if not files.is_leftover(each)}
+    return left <= {"recipe.toml", "checkpoints"} and not any((path / "checkpoints").glob("step-*"))
 
 
 def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
@@ -148,7 +161,10 @@ def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Tra
 
 def _require_no_leak(trainer: Trainer) -> None:
     phase, epochs, rows = trainer.feed.numbers(0)
-    trainer.system.require_no_leak(trainer.feed.make(0, phase, epochs[:2], rows[:2]))
+    try:
+        trainer.system.require_no_leak(trainer.feed.make(0, phase, epochs[:2], rows[:2]))
+    except RefusedError as error:
+        raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
 
 
 def _start_from(system: System, corpus: Corpus, path: str | Path, say: Say) -> None:
@@ -180,8 +196,13 @@ def _start_from(system: System, corpus: Corpus, path: str | Path, say: Say) -> N
     say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")
 
 
-def _fresh_state(trainer: Trainer, corpus: Corpus) -> dict[str, Any]:
-    return {"step": 0, "tokens": 0, "corpus": corpus.fingerprint, "notes": []}
+def _begin(trainer: Trainer, source: str | None, say: Say) -> dict[str, Any]:
+    """The state before the first update; the weights are new, or those of the model at `source`."""
+    corpus = trainer.feed.corpus
+    if source is not None:
+        _start_from(trainer.system, corpus, source, say)
+    origin = {} if source is None else {"from": source}
+    return {"step": 0, "tokens": 0, "corpus": corpus.fingerprint, "notes": [], **origin}
 
 
 def _restore(folder: RunFolder, trainer: Trainer, say: Say) -> dict[str, Any]:
@@ -190,9 +211,15 @@ def _restore(folder: RunFolder, trainer: Trainer, say: Say) -> dict[str, Any]:
     if not points:
         folder.cut_metrics(0)
         say("no checkpoint yet: starting from the first step")
-        return _fresh_state(trainer, trainer.feed.corpus)
+        return _begin(trainer, folder.state.get("from"), say)
     _, newest = points[-1]
-    state = folder.restore(newest, trainer.system, trainer.optimizer)
+    try:
+        state = folder.restore(newest, trainer.system, trainer.optimizer)
+    except CheckpointError as error:
+        before = f"go on from {points[-2][1].name}" if len(points) > 1 else "start anew"
+        raise CheckpointError(
+            error.cause, where=error.where, repair=f"rm -r {newest}, then {before} with --resume"
+        ) from None
     folder.cut_metrics(state["step"])
     now, then = machine.facts(1, trainer.micro), state["machine"]
     trainer.micro = int(then["micro"])
@@ -213,14 +240,7 @@ def _train(
     say: Say,
 ) -> None:
     training = trainer.recipe.training
-    heldout = Feed(trainer.recipe, corpus, training.seed, "heldout") if len(corpus.documents("heldout")) else None
-    if heldout is None:
-        say("nothing is held out in this corpus: no evaluation")
-
-    def save() -> None:
-        state["machine"] = machine.facts(1, trainer.micro)
-        folder.save(trainer.system, trainer.optimizer, corpus.tokenizer, state, training.keep)
-
+    heldout = _heldout(trainer.feed, say)
     with stop_requests() as request, open(folder.metrics_file, "a", encoding="utf-8") as log:
         for update in trainer.updates():
             state["step"] = update.step
@@ -237,7 +257,9 @@ def _train(
             log.write(json.dumps(line) + "\n")
             log.flush()
             if last or request.signal_number or _due(update.step, training.save_every):
-                save()
+                os.fsync(log.fileno())
+                state["machine"] = machine.facts(1, trainer.micro)
+                folder.save(trainer.system, trainer.optimizer, corpus.tokenizer, state, training.keep)
             if on_update is not None:
                 on_update(update, line)
             if request.signal_number and not last:
@@ -248,6 +270,21 @@ def _train(
                 )
     save_into(folder.path, trainer.system.network, trainer.system.heads, corpus.tokenizer, say)
     folder.write_state({**state, "finished": True})
+
+
+def _heldout(feed: Feed, say: Say) -> Feed | None:
+    """The part set aside, or None where it cannot make rows of this kind: no reason not to train."""
+    if not len(feed.corpus.documents("heldout")):
+        say("nothing is held out in this corpus: no evaluation")
+        return None
+    heldout = replace(feed, split="heldout")
+    try:
+        for phase in heldout.phases:
+            heldout.plan(phase)
+    except InputError as error:
+        say(f"no evaluation: {error.cause} (corpus build --heldout sets more aside)")
+        return None
+    return heldout
 
 
 def _due(step: int, every: int) -> bool:

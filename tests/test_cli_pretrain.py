@@ -1,0 +1,314 @@
+"""`maskery pretrain`: precedence, automatic choices, budgets, resuming, exit codes."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from rich.console import Console
+from tiny import SMALL, build
+
+from maskery.cli import budget, main
+from maskery.cli.choices import Asked, choices, flat, resolve
+from maskery.cli.live import Display, Meter, Smooth
+from maskery.cli.output import talk
+from maskery.errors import InputError
+from maskery.feed import Feed
+from maskery.model.config import ModelConfig
+from maskery.phases import Phase
+from maskery.recipes.recipe import recipe
+from maskery.train.flops import training_flops
+from maskery.train.folder import RunFolder
+from maskery.train.loop import Update
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("pretrain"))
+
+
+@pytest.fixture
+def pretrain(corpus, tmp_path):
+    def call(*arguments, name="bert", out="run"):
+        folder = ["--corpus", str(corpus.path), "--out", str(tmp_path / out)]
+        return main(["pretrain", name, *folder, *SMALL, *map(str, arguments)])
+
+    return call
+
+
+QUICK = ("--length", 32, "--batch", 4)
+
+
+# -- what is chosen
+
+
+def settled(**asked):
+    request = Asked(recipe="bert", **asked)
+    return resolve(request, choices(request, None), None)
+
+
+def test_choices_on_a_cpu_have_reasons():
+    request = Asked(recipe="bert")
+    chosen = choices(request, None)
+    assert [choice.reason.split(":")[0] for choice in chosen] == ["--size mini", "--length 128", "--batch 32"]
+    made = resolve(request, chosen, None)
+    assert (made.model.layers, made.model.width, made.training.batch) == (4, 256, 32)
+    assert (made.training.length, made.training.phases) == (128, ())
+
+
+def test_precedence_is_recipe_size_set_flags():
+    assert settled(size="small").model.width == 512
+    assert settled(size="small", settings={"model.width": 64}).model.width == 64
+    made = settled(settings={"training.batch": 8, "training.seed": 4}, batch=16, seed=5)
+    assert (made.training.batch, made.training.seed) == (16, 5)
+    phases = [{"steps": 1, "length": 16, "batch": 7}, {"steps": 1, "length": 32}]
+    assert settled(settings={"training.phases": phases}).training.phases[0].batch == 7
+    assert settled(settings={"training.phases": phases}, length=64).training.phases == ()
+    assert settled(settings={"training.phases": phases}, batch=3).training.phases[0].batch == 0
+
+
+def test_what_is_given_is_not_chosen():
+    request = Asked(
+        recipe="bert",
+        batch=256,
+        length=512,
+        settings={"model.layers": 1, "model.width": 8, "model.heads": 1},
+    )
+    assert choices(request, None) == []
+    only_width = settled(settings={"model.width": 64})
+    assert (only_width.model.width, only_width.model.heads, only_width.model.layers) == (64, 4, 4)
+
+
+def test_a_small_recipe_of_ones_own_keeps_its_shape(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('extends = "bert"\n[model]\nlayers = 2\nwidth = 32\nheads = 2\n[training]\nlength = 64\nbatch = 8\n')
+    assert choices(Asked(recipe=str(own)), None) == []
+
+
+def test_the_shape_of_a_model_to_start_from():
+    shape = ModelConfig(layers=3, width=48, heads=3).shape(100)
+    request = Asked(recipe="bert")
+    made = resolve(request, choices(request, shape), None)
+    assert (made.model.layers, made.model.width, made.model.heads) == (3, 48, 3)
+
+
+def test_resuming_takes_the_chosen_keys_from_the_run():
+    stored = settled().changed({"model.layers": 2, "training.batch": 5})
+    request = Asked(recipe="bert", length=16)
+    again = resolve(request, choices(request, None), stored)
+    assert (again.model.layers, again.training.batch, again.training.length) == (2, 5, 16)
+
+
+def test_one_limit_only():
+    for limits in ({"steps": 1, "tokens": 5}, {"steps": 1, "budget": "1m"}, {"tokens": 1, "budget": "1m"}):
+        with pytest.raises(InputError, match="how long to train"):
+            Asked(recipe="bert", **limits)
+
+
+def test_flat():
+    assert flat({"model": {"layers": 2}, "a.b": [1]}) == {"model.layers": 2, "a.b": [1]}
+
+
+# -- budgets
+
+
+def test_budget_grammar():
+    assert [budget.parse_budget(each) for each in ("30s", "10m", "2h", "1.5m")] == [30, 600, 7200, 90]
+    for bad in ("10", "m", "", "-5m", "10 minutes", "0s", "1h30m"):
+        with pytest.raises(InputError, match="--budget"):
+            budget.parse_budget(bad)
+
+
+def test_steps_within_a_budget():
+    first, second = Phase(0, 0, 9, 16, 10, 1e-3), Phase(1, 9, 10, 32, 10, 1e-3)
+    speeds = [budget.Speed(first, 0.9, 1.0), budget.Speed(second, 0.1, 11.0)]
+    assert budget.steps_within(2000 / 0.97, speeds, 0, 0) == 1000
+    evaluated = budget.steps_within(2000 / 0.97, speeds, 100, 30)  # an evaluation: 30 rows of 1.1 s / 3 = 11 s
+    assert evaluated == int((2000 - 11) / (2 + 0.11))
+    assert budget.steps_within(0.01, speeds, 0, 30) == 1
+
+
+def test_steps_for_tokens_are_those_read(corpus):
+    settings = {"training.length": 32, "training.phases": [], "training.batch": 4}
+    made = recipe("bert", settings)
+    steps, each = budget.steps_for_tokens(20_000, made, corpus)
+    read = [Feed(made, corpus, 0).batch(step).tokens for step in range(steps)]
+    assert sum(read) / len(read) == pytest.approx(each, rel=0.05)
+    assert sum(read) == pytest.approx(20_000, rel=0.05)
+
+
+def test_flops_by_hand():
+    shape = ModelConfig(layers=2, width=8, heads=2, embedding=4).shape(100)
+    matrices = 2 * (4 * 64 + 2 * 8 * 32) + 4 * 8
+    assert training_flops(shape, 10, 0.0) == 6 * matrices + 12 * 2 * 10 * 8
+    assert training_flops(shape, 10, 0.5) - training_flops(shape, 10, 0.0) == 6 * 0.5 * (100 * 4 + 8 * 4)
+
+
+# -- the display
+
+
+def update(step, loss=1.0, tokens=100, seconds=0.5):
+    return Update(step=step, loss=loss, losses={}, lr=1e-3, gradient_norm=1.0, tokens=tokens, seconds=seconds, note="")
+
+
+def test_smooth_is_a_mean_from_the_first_value():
+    smooth = Smooth()
+    smooth.add(4.0)
+    assert smooth.value == 4.0
+    for _ in range(500):
+        smooth.add(1.0)
+    assert smooth.value == pytest.approx(1.0, abs=1e-6)
+
+
+def test_meter():
+    meter = Meter(steps=10, flops_per_token=5.0, peak=2000.0)
+    meter.add(update(1), {})
+    assert meter.text() == "step 1/10, loss 1.000, rate 0.001, 200 tokens/s (50 % of peak), 4s left"
+    meter.add(update(2), {"eval/loss": 2.5, "eval/accuracy": 0.25})
+    assert meter.text().endswith("held out: loss 2.500, accuracy 25.0 %")
+
+
+def test_a_log_gets_few_lines(capsys):
+    now = 0.0
+    with Display(Meter(100, 1.0, 0.0), talk(), lambda: now) as display:
+        for step in range(1, 101):
+            now += 0.5
+            display.update(update(step), {})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"step {n}/100" for n in (20, 40, 60, 80, 100)]
+
+
+def test_a_terminal_gets_a_bar_above_the_figures():
+    terminal = io.StringIO()
+    with Display(Meter(4, 1.0, 0.0), Console(file=terminal, force_terminal=True, width=100)) as display:
+        display.update(update(2), {})
+    lines = terminal.getvalue().split("\n")
+    bar = next(number for number, line in enumerate(lines) if "━" in line)
+    assert "step" not in lines[bar]
+    assert "step 2/4, loss 1.000" in lines[bar + 1]
+
+
+# -- the verb
+
+
+def test_a_run_and_what_it_says(pretrain, tmp_path, capsys):
+    assert pretrain(*QUICK, "--steps", 6, "--seed", 3, "--json") == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert (found["steps"], found["run"]) == (6, str(tmp_path / "run"))
+    assert found["eval"]["masked_token/accuracy"] >= 0
+    assert "--save-every 1: the run is shorter than 1000 steps" in captured.err
+    made = RunFolder(tmp_path / "run").recipe
+    assert (made.training.steps, made.training.batch, made.training.length, made.training.seed) == (6, 4, 32, 3)
+    assert made.model.width == 16
+
+
+def test_a_budget_is_measured_once_and_written_down(pretrain, tmp_path, capsys):
+    began = time.monotonic()
+    assert pretrain(*QUICK, "--budget", "2s") == 0
+    captured = capsys.readouterr()
+    assert time.monotonic() - began < 20
+    assert "measured for one update" in captured.err
+    assert f'maskery fill {tmp_path / "run"} "' in captured.err
+    steps = RunFolder(tmp_path / "run").recipe.training.steps
+    assert f"--budget 2s: {steps:,} steps" in captured.err
+    assert pretrain(*QUICK, "--budget", "2s", "--resume") == 0
+    assert f"as the run was started: {steps:,} steps" in capsys.readouterr().err
+
+
+def test_tokens_become_steps(pretrain, tmp_path, capsys):
+    assert pretrain(*QUICK, "--tokens", 600) == 0
+    lines = list(RunFolder(tmp_path / "run").metrics())
+    assert 300 < lines[-1]["tokens"] < 1200
+    assert f"--tokens 600: {lines[-1]['step']} steps" in capsys.readouterr().err
+
+
+def test_a_model_to_start_from(pretrain, capsys):
+    assert pretrain(*QUICK, "--steps", 2, out="first") == 0
+    run = ["--from", capsys.readouterr().out.split(":")[0]]
+    assert pretrain(*QUICK, "--steps", 2, *run, out="second") == 0
+    err = capsys.readouterr().err
+    assert "heads taken: masked_token, next_sentence" in err
+    assert pretrain(*QUICK, "--steps", 2, *run, "--set", "model.segments=3", out="third") == 2
+    assert "shape differs" in capsys.readouterr().err
+
+
+def test_an_existing_run_needs_resume_and_the_same_answers(pretrain, tmp_path, capsys):
+    assert pretrain(*QUICK, "--steps", 4) == 0
+    before = (tmp_path / "run" / "recipe.toml").read_text()
+    capsys.readouterr()
+    assert pretrain(*QUICK, "--steps", 4) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert pretrain(*QUICK, "--steps", 8, "--resume") == 2
+    assert "training.steps: the run has 4, asked is 8" in capsys.readouterr().err
+    assert pretrain("--length", 16, "--batch", 4, "--steps", 4, "--resume") == 2
+    assert "training.length" in capsys.readouterr().err
+    assert pretrain(*QUICK, "--steps", 4, "--resume") == 0
+    assert "already finished at step 4" in capsys.readouterr().err
+    assert (tmp_path / "run" / "recipe.toml").read_text() == before
+
+
+def test_bad_input(pretrain, corpus, tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("x")
+    for arguments, told in (
+        (["--steps", 3, "--budget", "1m"], "keep --steps alone"),
+        (["--budget", "soon"], "--budget 10m"),
+        (["--steps", 0], "training.steps"),
+        (["--tokens", 0], "--tokens"),
+        (["--size", "huge"], "choices: base"),
+        (["--set", "model.layer=3"], "model.layers"),
+        (["--from", tmp_path / "no"], "no such folder"),
+        (["--workers", -1], "Usage: maskery pretrain"),
+        (["--stepps", 3], "Usage: maskery pretrain"),
+        (["--set", "visibility.kind=causal"], "cannot see the second segment"),
+        (["--set", "training.batch=two"], "training.batch"),
+    ):
+        assert pretrain(*QUICK, *arguments) == 2, arguments
+        captured = capsys.readouterr()
+        assert told in captured.err, captured.err
+        assert captured.out == ""
+    assert pretrain("--steps", 3, name="bret") == 2
+    assert "did you mean bert" in capsys.readouterr().err
+    assert pretrain("--steps", 3, out="file/run") == 2
+    assert "is a file, not a folder" in capsys.readouterr().err
+    assert main(["pretrain", "bert", "--corpus", str(tmp_path / "no"), "--out", str(tmp_path / "run")]) == 2
+    assert "maskery corpus build" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="for this user every folder can be written to")
+def test_a_folder_that_cannot_be_written_to(pretrain, tmp_path, capsys):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert pretrain(*QUICK, "--steps", 2, out="locked/run") == 2
+    assert "cannot be written to" in capsys.readouterr().err
+
+
+def test_a_loss_that_explodes_is_exit_1(pretrain, capsys):
+    assert pretrain(*QUICK, "--steps", 50, "--set", "training.lr=1e30", "--set", "training.clip=0.0") == 1
+    assert "not finite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_the_state_and_the_same_command_goes_on(corpus, tmp_path, number, code):
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "maskery", "pretrain", "bert", "--corpus", str(corpus.path), "--out", str(run)]
+    command += [*SMALL, "--length", "32", "--batch", "2", "--steps", "3000", "--save-every", "0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+    deadline = time.monotonic() + 60
+    while not (run / "metrics.jsonl").is_file() or not (run / "metrics.jsonl").stat().st_size:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "--resume" in err
+    assert "Traceback" not in err
+    ((step, _),) = RunFolder(run).checkpoints()
+    assert step == list(RunFolder(run).metrics())[-1]["step"]
