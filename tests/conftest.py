@@ -1,11 +1,13 @@
-"""One thread a test process: the suite runs on two, and sums stay the same whatever the machine.
+"""One thread a test process: the suite runs on two, and sums stay the same whatever the machine."""
 
-Examples of hypothesis have no deadline: a first call imports, and a busy machine is no failure.
-"""
-
+import pytest
 import torch
-from hypothesis import settings
 
 torch.set_num_threads(1)
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+
+
+@pytest.fixture(autouse=True)
+def _denormals():
+    """Training switches very small numbers off for the whole process; the next test has them again."""
+    yield
+    torch.set_flush_denormal(False)

@@ -19,9 +19,9 @@ from maskery.cli.output import talk
 from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.model.config import ModelConfig
+from maskery.model.cost import forward_flops
 from maskery.phases import Phase
 from maskery.recipes.recipe import recipe
-from maskery.train.flops import training_flops
 from maskery.train.folder import RunFolder
 from maskery.train.loop import Update
 
@@ -142,10 +142,14 @@ def test_steps_for_tokens_are_those_read(corpus):
 
 
 def test_flops_by_hand():
-    shape = ModelConfig(layers=2, width=8, heads=2, embedding=4).shape(100)
-    matrices = 2 * (4 * 64 + 2 * 8 * 32) + 4 * 8
-    assert training_flops(shape, 10, 0.0) == 6 * matrices + 12 * 2 * 10 * 8
-    assert training_flops(shape, 10, 0.5) - training_flops(shape, 10, 0.0) == 6 * 0.5 * (100 * 4 + 8 * 4)
+    shape = ModelConfig(layers=2, width=8, heads=2, embedding=4, feedforward=16).shape(100)
+    matrices = 2 * (4 * 8 * 8 + 2 * 8 * 16) + 4 * 8
+    attention = 2 * (2 * 8 * 10)
+    assert forward_flops(shape, 10) == 2 * (matrices + attention)
+    head = 100 * 4 + 8 * 4
+    assert forward_flops(shape, 10, 0.75) == 2 * (matrices + attention + 0.75 * head)
+    spared = 0.75 * (2 * 8 * 8 + 2 * 8 * 16 + 2 * 8 * 10)  # what the last layer leaves out
+    assert forward_flops(shape, 10, 0.25) == 2 * (matrices + attention - spared + 0.25 * head)
 
 
 # -- the display

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from maskery.errors import RecipeError, RefusedError, UnknownName
-from maskery.recipes.recipe import Recipe, check, diff, loads, names, recipe, table
 from maskery.recipes.checks import CHECKS
 from maskery.recipes.layers import IDENTITY, line_of
+from maskery.recipes.recipe import Recipe, check, diff, loads, names, recipe, table
 
 
 def write(folder, name, text):

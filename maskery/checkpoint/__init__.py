@@ -1,0 +1,1 @@
+"""Model folders: the Hugging Face layout written and read, weight names by family."""

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from maskery.model.config import Shape
+from maskery.model.cost import forward_flops
 from maskery.model.transformer import Network
 
 
@@ -54,10 +55,6 @@ def memory(total: int) -> dict[str, int]:
 
 
 def operations(shape: Shape, length: int) -> dict[str, int]:
-    """Multiplications and additions a token in rows of `length`, layers only; training takes three times as many.
-
-    A multiplication by an (a, b) matrix takes 2ab; attention multiplies with every key twice.
-    """
-    projections = 2 * (4 * shape.width**2 + 2 * shape.width * shape.feedforward)
-    forward = shape.layers * (projections + 4 * length * shape.width)
+    """Multiplications and additions a token in rows of `length`, no head; training takes three times as many."""
+    forward = round(forward_flops(shape, length))
     return {"length": length, "forward_per_token": forward, "training_per_token": 3 * forward}

@@ -172,16 +172,16 @@ def meter_of(resolved: Recipe, corpus: Corpus) -> Meter:
     from maskery.cli.budget import slots_per_row
     from maskery.cli.live import Meter
     from maskery.feed import Feed
+    from maskery.model.cost import forward_flops
     from maskery.objectives.tokens import TokenObjective
-    from maskery.train.flops import training_flops
     from maskery.train.machine import matmul_peak
+    from maskery.train.run import first_rows
 
     feed = Feed(resolved, corpus, resolved.training.seed)
-    phase, epochs, numbers = feed.numbers(0)
-    batch = feed.make(0, phase, epochs[:64], numbers[:64])
+    batch = first_rows(feed, 64)
     asked = sum(each.count(batch) for each in feed.objectives.values() if isinstance(each, TokenObjective))
     shape = resolved.model.shape(corpus.vocabulary, resolved.visibility.kind)
-    flops = training_flops(shape, slots_per_row(feed.plan(phase)), asked / max(1, batch.tokens))
+    flops = 3 * forward_flops(shape, slots_per_row(feed.plan(feed.phases[0])), asked / max(1, batch.tokens))
     return Meter(resolved.training.steps, flops, matmul_peak())
 
 

@@ -1,0 +1,1 @@
+"""What is hidden in a row, and what is put in its place."""

@@ -1,0 +1,1 @@
+"""The one Transformer: embeddings, positions, visibility, attention, blocks, heads."""

@@ -1,0 +1,1 @@
+"""What is asked of the network, one file for each kind of question."""

@@ -1,0 +1,1 @@
+"""Documents to training rows: the plan of all rows, and the rows gathered from the store."""

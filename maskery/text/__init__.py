@@ -1,0 +1,1 @@
+"""Raw text to sentences, words and tokens."""

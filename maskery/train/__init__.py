@@ -1,0 +1,1 @@
+"""The loop, optimisers, schedules, evaluation, and the run folder."""

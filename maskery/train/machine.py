@@ -53,8 +53,15 @@ def _keep_memory() -> bool:
     return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
 
 
+def device() -> torch.device:
+    """A GPU where there is one, else the CPU."""
+    return torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
+
+
 def available_memory() -> int:
-    """Bytes that can be taken without swapping, the container's limit included."""
+    """Bytes that can be taken: of the GPU, or of this machine without swapping, the container's limit included."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info()[0])
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     meminfo = Path("/proc/meminfo")
     if meminfo.is_file():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery import files
+from maskery.batches import Batch
 from maskery.checkpoint.folder import save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
@@ -134,35 +135,46 @@ def _hardly_begun(path: Path) -> bool:
 
 
 def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
-    training = recipe.training
+    training, device = recipe.training, machine.device()
     system = System(recipe, corpus.vocabulary)
     system.initialise(training.seed)
-    shape = system.network.shape
-    longest = max(phases_of(training), key=lambda phase: phase.length * phase.batch)
+    system.to(device)
+    feed = Feed(recipe, corpus, training.seed)
+    phases = phases_of(training)
+    if training.phases and len(phases) < len(training.phases):
+        say(f"{training.steps} steps leave no step to {len(training.phases) - len(phases)} of the recipe's phases")
+    longest = max(phases, key=lambda phase: phase.length * phase.batch)
+    few = first_rows(feed, 8)
     micro = choose_micro(
-        shape,
+        system.network.shape,
         sum(p.numel() for p in system.parameters()),
         longest.length,
         longest.batch,
-        recipe.corruption.rate,
+        len(system.reads(few)) / max(1, few.tokens),
         machine.available_memory(),
         training.micro,
     )
     say(f"micro-batch: {micro.rows} rows ({micro.reason}); about {micro.bytes / 2**20:.0f} MiB at the peak")
     return Trainer(
         recipe=recipe,
-        feed=Feed(recipe, corpus, training.seed),
+        feed=feed,
         system=system,
         optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
         micro=micro.rows,
         workers=workers,
+        device=device,
     )
 
 
+def first_rows(feed: Feed, rows: int) -> Batch:
+    """The first rows of the first step: enough to see how a recipe's rows look."""
+    phase, epochs, numbers = feed.numbers(0)
+    return feed.make(0, phase, epochs[:rows], numbers[:rows])
+
+
 def _require_no_leak(trainer: Trainer) -> None:
-    phase, epochs, rows = trainer.feed.numbers(0)
     try:
-        trainer.system.require_no_leak(trainer.feed.make(0, phase, epochs[:2], rows[:2]))
+        trainer.system.require_no_leak(first_rows(trainer.feed, 2))
     except RefusedError as error:
         raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
 
