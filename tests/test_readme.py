@@ -39,7 +39,7 @@ def targets():
 
 def run(arguments, folder):
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"}
+    environment |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
     )

@@ -55,13 +55,9 @@ def verbs():
 
 
 def options(name, command):
+    """Options by their names, arguments in capitals, for a command and those below it."""
     own = [
-        (
-            "/".join(each.opts)
-            if each.opts[0].startswith("-")
-            else f"{each.human_readable_name}{'...' * (each.nargs < 0)}"
-        )
-        + " (required)" * bool(each.required)
+        ("/".join(each.opts) if each.opts[0].startswith("-") else each.name.upper()) + " (required)" * each.required
         for each in command.params
     ]
     inner = {}

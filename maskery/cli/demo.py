@@ -44,7 +44,7 @@ def demo(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="A new folder; by default a temporary one.")
     ] = None,
-    minutes: Annotated[float, typer.Option("--minutes", metavar="M", help="Minutes of training.")] = 1.0,
+    minutes: Annotated[float, typer.Option("--minutes", metavar="M", help="Minutes of training.")] = 1.25,
 ) -> None:
     """Collect text, build a corpus, pretrain a small BERT, measure it and fill three blanks."""
     from maskery.cli.output import duration, results
