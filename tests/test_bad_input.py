@@ -236,7 +236,7 @@ def test_a_recipe_that_leaks_its_answers(refused, place):
 
 def test_ways_to_say_how_long(refused):
     err = refused(*train("--tokens", "100"))
-    assert "--steps and --tokens all say how long to train" in err
+    assert "--steps and --tokens each say how long to train" in err
     assert "--budget" in refused("pretrain", "bert", "--corpus", "corpus", "--out", "new", "--budget", "soon")
     assert "--tokens 0" in refused("pretrain", "bert", "--corpus", "corpus", "--out", "new", "--tokens", "0")
     assert "training.steps" in refused("pretrain", "bert", "--corpus", "corpus", "--out", "new", "--steps", "0")

@@ -9,7 +9,7 @@ from maskery.model.attention import Attention, plan_attention
 from maskery.model.config import POSITIONS
 from maskery.model.dropout import draw, keep_scale, kept
 from maskery.model.layout import layout_of
-from maskery.model.visibility import Predicate
+from maskery.model.visibility import Causal, Full, Predicate, dense, view_of_rows
 
 HEADS, HEAD_WIDTH = 3, 4
 LENGTHS = {"one group": [5, 5, 5], "several": [3, 7, 1, 3, 6], "with empty rows": [0, 4, 2, 0, 4], "one": [1]}
@@ -241,3 +241,16 @@ def test_attention_is_the_same_by_every_path(lengths, path, monkeypatch):
     out, none = outputs(capture=path == "explicit")
     assert (none is None) == (path != "explicit")
     torch.testing.assert_close(out, reference, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_gives_the_same_on_a_cpu_forwards():
+    """What of the GPU's kernel a CPU can show: the predicate becomes a block mask and the output is the same."""
+    q, k, v = torch.randn(3, 2, 4, 16, 8)
+    view = view_of_rows(16, {}, 2, torch.device("cpu"))
+    for visibility in (Full(), Causal()):
+        predicate = visibility.bind(view)
+        with torch.no_grad():
+            found = kernels.flex(q, k, v, predicate)
+        expected, _ = kernels.explicit(q, k, v, dense(predicate, view), 0.0)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)

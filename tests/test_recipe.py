@@ -108,6 +108,14 @@ def test_overrides_merge_even_there():
     assert recipe("bert", {"model": {"layers": 4}}) == recipe("bert", {"model.layers": 4})
 
 
+def test_an_override_can_leave_an_objective_out():
+    made = recipe("bert", {"objectives.next_sentence": False, "rows.pair": "none"})
+    assert list(made.objectives) == ["masked_token"]
+    assert made.require() is made
+    with pytest.raises(RecipeError, match="next_sentense"):
+        recipe("bert", {"objectives.next_sentense": True})
+
+
 def test_a_length_drops_phases_unless_phases_come_with_it():
     assert recipe("bert", {"training.length": 64}).training.phases == ()
     phases = [{"steps": 1, "length": 32}]

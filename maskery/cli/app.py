@@ -38,6 +38,8 @@ _DISK = {
     errno.EPERM: "choose another folder, or change its permissions",
     errno.EROFS: "choose a folder on a disk that can be written to",
     errno.ENOSPC: "free some space on the disk, or choose a folder on another one",
+    errno.ENOENT: "name a folder that exists, or can be made",
+    errno.ENOTDIR: "name a folder, not a file",
     errno.EDQUOT: "free some of your space on the disk, or choose a folder on another one",
 }
 """Refusals of the disk that are no defect, and what repairs them."""

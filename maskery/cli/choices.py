@@ -42,7 +42,7 @@ class Asked:
         limits = {"--steps": self.steps, "--tokens": self.tokens, "--budget": self.budget}
         given = [name for name, value in limits.items() if value is not None]
         if len(given) > 1:
-            raise InputError(f"{' and '.join(given)} all say how long to train", repair=f"keep {given[0]} alone")
+            raise InputError(f"{' and '.join(given)} each say how long to train", repair=f"keep {given[0]} alone")
         if self.tokens is not None and self.tokens < 1:
             raise InputError(f"--tokens {self.tokens} is nothing to train on", repair="--tokens 10000000")
 

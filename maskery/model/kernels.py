@@ -13,6 +13,7 @@ Shapes: N packed slots, D width, H heads, K head width, b rows and t slots of on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -227,13 +228,20 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
 
 
+@cache
+def _compiled_flex() -> Any:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention)
+
+
 def flex(q: Tensor, k: Tensor, v: Tensor, predicate: Predicate) -> Tensor:
-    """GPU only: torch 2.13 refuses flex_attention's backward pass on a CPU."""
+    """For a GPU: torch 2.13 refuses flex_attention's backward pass on a CPU (where its forward pass is only tested)."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     if predicate.sees_all:
         return F.scaled_dot_product_attention(q, k, v)
     block = create_block_mask(predicate.mask_mod, q.shape[0], None, q.shape[2], k.shape[2], device=str(q.device))
-    out = flex_attention(q, k, v, block_mask=block)
-    assert isinstance(out, Tensor)
+    kernel = _compiled_flex() if q.is_cuda else flex_attention
+    out: Tensor = kernel(q, k, v, block_mask=block)
     return out

@@ -51,7 +51,8 @@ def next_sentence_without_pairs(recipe: Recipe) -> Refusal | None:
     return Refusal(
         piece="objectives.next_sentence",
         reason=f'needs rows.pair = "next", which is "{recipe.rows.pair}"',
-        repair='rows.pair = "next" with rows.kind = "segment_pair" or "sentence_pair", or drop this objective',
+        repair='rows.pair = "next" with rows.kind = "segment_pair" or "sentence_pair", '
+        "or without this objective: --set objectives.next_sentence=false",
     )
 
 
@@ -61,7 +62,7 @@ def next_sentence_out_of_sight(recipe: Recipe) -> Refusal | None:
     return Refusal(
         piece="objectives.next_sentence",
         reason=f'[CLS] cannot see the second segment when visibility.kind = "{recipe.visibility.kind}"',
-        repair='visibility.kind = "full", or drop this objective',
+        repair='visibility.kind = "full", or --set objectives.next_sentence=false',
     )
 
 

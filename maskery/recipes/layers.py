@@ -100,7 +100,15 @@ def merged(layers: list[Layer]) -> Tables:
         if layer.text is not None:
             result = {key: value for key, value in result.items() if key not in IDENTITY}
         result = _merge(_settle_phases(result, layer.data), layer.data, whole)
-    return result
+    return _without_dropped(result)
+
+
+def _without_dropped(data: Tables) -> Tables:
+    """`objectives.NAME = false` leaves an objective out: an override cannot take a table away otherwise."""
+    objectives = data.get("objectives")
+    if not isinstance(objectives, dict):
+        return data
+    return {**data, "objectives": {name: table for name, table in objectives.items() if table is not False}}
 
 
 def parse(text: str, where: str) -> Tables:

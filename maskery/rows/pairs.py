@@ -67,7 +67,8 @@ def need_documents(outline: Outline) -> None:
             f"the {outline.split} part of the corpus is one document, and half of the second segments have to come "
             "from another one",
             where="rows.pair",
-            repair="--set rows.pair=none, or put a blank line between documents and build the corpus again",
+            repair="put a blank line between documents and build the corpus again, or leave pairs out: "
+            "--set rows.pair=none --set objectives.next_sentence=false",
         )
 
 

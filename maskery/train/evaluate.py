@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from maskery.feed import Feed
+from maskery.objectives.tokens import TokenObjective
 from maskery.phases import phase_at
 from maskery.system import System
 
@@ -42,6 +43,6 @@ def _means(system: System, sums: dict[tuple[str, str], list[float]]) -> dict[str
         found["eval/accuracy"] = means[first, "accuracy"]
     for (name, metric), value in means.items():
         found[f"eval/{name}/{metric}"] = value
-        if metric == "loss":
+        if metric == "loss" and isinstance(system.objectives[name], TokenObjective):
             found[f"eval/{name}/perplexity"] = math.exp(min(value, 700.0))
     return found
