@@ -33,6 +33,7 @@ grid: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.corpus
 	$(BIN)/python -m benchmarks.pretrain
+	$(BIN)/python -m benchmarks.pretrain --same-loss
 
 demo: $(READY)
 	$(BIN)/maskery demo

@@ -87,7 +87,7 @@ def ours(made: Recipe, corpus: Corpus) -> tuple[Side, System]:
     system = System(made, corpus.vocabulary)
     system.initialise(0)
     optimizer = AdamW(system.named_parameters(), made.training)
-    trainer = Trainer(recipe=made, feed=Feed(made, corpus, 0), system=system, optimizer=optimizer, micro=ROWS)
+    trainer = Trainer(recipe=made, feed=Feed(made, corpus, 0), system=system, optimizer=optimizer, micro=[ROWS])
 
     def step(number: int, batch: Batch) -> None:
         system.train()
@@ -218,7 +218,7 @@ def main() -> None:
     clock = equal_clock(corpus, first["theirs"]["seconds"], first["ours"]["seconds"] / steps, b)
     print(json.dumps({"equal_clock": clock}, indent=2))
     options.json.parent.mkdir(exist_ok=True)
-    report = {"machine": machine.facts(1, ROWS), "equal_tokens": first, "equal_clock": clock}
+    report = {"machine": machine.facts(torch.device("cpu"), 1, [ROWS]), "equal_tokens": first, "equal_clock": clock}
     options.json.write_text(json.dumps(report, indent=2) + "\n")
 
 

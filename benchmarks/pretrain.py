@@ -7,6 +7,7 @@ Both sides have the same shape, batches (full rows, so nothing is won by leaving
 settings and number of threads. The other side runs with the quicker of its two attention implementations. Each side
 has a process of its own, set up as its users run it, and only one works at a time; with --one-process both share one,
 so that the other side, too, profits from our allocator settings. The best of several rounds counts on either side.
+A step is forward, backward and optimiser; neither side clips.
 """
 
 from __future__ import annotations
@@ -189,6 +190,7 @@ def apart(size: str, dropout: float, length: int) -> Iterator[dict[str, Callable
         pipes[name], theirs = context.Pipe()
         process = context.Process(target=serve, args=(name, size, dropout, length, theirs), daemon=True)
         process.start()
+        theirs.close()  # so that a side that dies ends the wait for its answer
         processes.append(process)
 
     def ask(name: str) -> float:
@@ -291,7 +293,8 @@ def main() -> None:
                 flush=True,
             )
     options.json.parent.mkdir(exist_ok=True)
-    options.json.write_text(json.dumps({"machine": machine.facts(1, 0), "rows": rows}, indent=2) + "\n")
+    report = {"machine": machine.facts(torch.device("cpu"), 1, []), "rows": rows}
+    options.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from maskery.batches import Batch
 from maskery.corpus.store import Corpus
 from maskery.corruption.corrupt import corrupt
 from maskery.errors import InputError
-from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.build import objectives_of
 from maskery.objectives.protocol import Objective
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.recipes.recipe import Recipe
@@ -44,7 +44,7 @@ class Feed:
 
     @cached_property
     def objectives(self) -> Mapping[str, Objective]:
-        return {name: OBJECTIVES.get(name)() for name in self.recipe.objectives}
+        return objectives_of(self.recipe.objectives)
 
     def plan(self, phase: Phase) -> RowPlan:
         plan = plan_rows(self.recipe.rows, self.corpus, phase.length, self.seed, self.split)

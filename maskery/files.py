@@ -61,6 +61,19 @@ def describe(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     }
 
 
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with a checksum of itself, so that a changed byte in it is seen, too."""
+    return {**manifest, "seal": _seal(manifest)}
+
+
+def seal_broken(manifest: Mapping[str, Any]) -> bool:
+    return manifest.get("seal") != _seal({key: value for key, value in manifest.items() if key != "seal"})
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
 def damage(folder: Path, files: Mapping[str, Mapping[str, Any]], *, full: bool) -> list[str]:
     """What differs from the manifest, one sentence for each file; sizes only unless `full`."""
     found = []
@@ -79,6 +92,9 @@ def damage(folder: Path, files: Mapping[str, Mapping[str, Any]], *, full: bool) 
 def new_folder(path: Path) -> Iterator[Path]:
     """Fill a temporary folder beside `path`; on success it is synced and renamed to `path`, else removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    for abandoned in path.parent.glob(f"{_PARTIAL}*-{path.name}"):
+        if not _alive(abandoned.name.removeprefix(_PARTIAL).partition("-")[0]):
+            shutil.rmtree(abandoned, ignore_errors=True)
     temporary = path.with_name(f"{_PARTIAL}{os.getpid()}-{path.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -92,6 +108,19 @@ def new_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _alive(process: str) -> bool:
+    """Whether the process that a partial folder is named after may still be filling it."""
+    if not process.isdecimal() or int(process) == os.getpid():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def remove_folder(path: Path) -> None:

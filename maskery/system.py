@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from maskery.batches import Batch
 from maskery.errors import RefusedError
-from maskery.model.flow import find_leak
+from maskery.model.flow import Reading, read_answers
 from maskery.model.initial import initialise
 from maskery.model.transformer import Network, inputs_of
-from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.build import objectives_of
 from maskery.objectives.protocol import Metrics, Objective
 from maskery.recipes.recipe import Recipe
 
@@ -23,7 +23,7 @@ class System(nn.Module):
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
         super().__init__()
-        self.objectives: Mapping[str, Objective] = {name: OBJECTIVES.get(name)() for name in recipe.objectives}
+        self.objectives: Mapping[str, Objective] = objectives_of(recipe.objectives)
         self.weights = {name: config.weight for name, config in recipe.objectives.items()}
         shape = recipe.model.shape(vocabulary, recipe.visibility.kind)
         pooler = any(objective.needs_pooler for objective in self.objectives.values())
@@ -64,14 +64,20 @@ class System(nn.Module):
             for name, objective in self.objectives.items()
         }
 
+    def readings(self, batch: Batch) -> dict[str, Reading | None]:
+        """What each objective's targets can read of their answers; None where the answers stand in no slot."""
+        placed = {name: objective.answers(batch) for name, objective in self.objectives.items()}
+        return {
+            name: None if answers is None else read_answers(self.network, batch, answers.asked, answers.answer)
+            for name, answers in placed.items()
+        }
+
     def require_no_leak(self, batch: Batch) -> None:
         """Refuse a recipe in which a target can read its own answer; shown on the rows of `batch`."""
-        for name, objective in self.objectives.items():
-            answers = objective.answers(batch)
-            leak = None if answers is None else find_leak(self.network, batch, answers.asked, answers.answer)
-            if leak is not None:
+        for name, reading in self.readings(batch).items():
+            if reading is not None and reading.leak is not None:
                 raise RefusedError(
-                    f"{name} under {self.network.shape.visibility} visibility: {leak.text()}",
+                    f"{name} under {self.network.shape.visibility} visibility: {reading.leak.text()}",
                     repair="choose a visibility that hides the answer (next_token: causal), or a corruption "
                     "that hides it, or another objective; `maskery inspect RECIPE --flow` draws it",
                 )

@@ -165,6 +165,16 @@ def test_a_flipped_byte_in_a_store(refused, place, name):
     assert wanted in refused(*train("--resume", out="run"))
 
 
+@pytest.mark.parametrize("place_of_byte", [0.2, 0.5, 0.8, 0.97])
+def test_a_flipped_byte_in_the_manifest(refused, place, place_of_byte):
+    """Whatever it hits, a number, a name or the checksum itself: never a traceback, never silence."""
+    manifest = place / "corpus/manifest.json"
+    text = manifest.read_text()
+    at = next(i for i in range(int(place_of_byte * len(text)), len(text)) if text[i].isalnum())
+    manifest.write_text(text[:at] + ("1" if text[at] != "1" else "2") + text[at + 1 :])
+    assert "corpus: " in refused(*train())
+
+
 def test_a_flipped_byte_in_offsets_is_seen_when_opening(refused, place):
     flip(place / "corpus/sentences.bin", 1)
     assert "corpus: sentences.bin and tokens.bin do not agree" in refused(*train())
@@ -228,7 +238,7 @@ def test_a_recipe_that_leaks_its_answers(refused, place):
     )
     err = refused(*train(recipe="leak.toml"))
     assert "recipe leak: next_token under full visibility: position 0 reaches its own answer" in err
-    assert "which stands at position 1, in layer 1 directly" in err
+    assert "in layer 1 directly (the answer stands at position 1)" in err
     assert "causal" in err
     (place / "leak.toml").write_text((place / "leak.toml").read_text() + '[visibility]\nkind = "causal"\n')
     assert main(train(recipe="leak.toml")) == 0

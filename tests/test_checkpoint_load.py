@@ -155,7 +155,16 @@ def test_unused_and_missing_tensors_are_reported(loose):
     model = load(loose)
     assert set(model.heads) == {"next_sentence"}
     assert "qa_outputs.weight" in model.report.unused
-    assert any("predictions.bias" in name for name in model.report.missing)
+    assert model.report.missing == ("cls.predictions.bias",)
+
+
+def test_a_missing_tensor_that_no_class_names_is_told_by_our_name(loose):
+    change_config(loose, architectures=["BertModel"])
+    change_weights(loose, lambda tensors: tensors.pop("cls.predictions.bias"))
+    model = load(loose)
+    assert set(model.heads) == {"next_sentence"}
+    assert model.report.missing == ("heads.masked_token.bias",)
+    assert model.report.lines()[0] == "missing tensors: 1: heads.masked_token.bias"
 
 
 def test_a_classifier_without_its_class_is_unused(tmp_path):
@@ -373,7 +382,7 @@ def test_a_run_gives_its_final_model_or_else_its_newest_checkpoint(tmp_path):
     assert "step-100" in found.note
     assert same_bits(state(found), state(models[100]))
     final = model_of("masked_token", seed=1)
-    final.save(run)
+    final.save(run, replace=True)
     found = load(run)
     assert found.note == ""
     assert same_bits(state(found), state(final))

@@ -132,10 +132,10 @@ def test_rules_of_every_class_run_both_ways(name):
     heads = heads_of(shape, {each.split(".")[1] for each in wanted if each.startswith("heads.")})
     state = state_of(network_of(shape, pooler="pooler.weight" in wanted), heads)
     assert set(state) == wanted
-    theirs, rest = export_state(family, chosen, state, shape.layers, None)
+    theirs, rest, widened = export_state(family, chosen, state, shape.layers, None)
     assert rest == {}
     back = import_state(family, chosen, theirs, shape.layers)
-    assert (back.unused, back.missing) == ([], [])
+    assert (back.unused, back.missing, widened) == ([], {}, {})
     assert back.state.keys() == state.keys()
     assert all(torch.equal(back.state[each], state[each]) for each in state)
 

@@ -135,6 +135,28 @@ def test_the_original_dtype_is_kept(tmp_path, dtype):
     assert same_bits(load_file(tmp_path / "a/heads.safetensors"), load_file(tmp_path / "b/heads.safetensors"))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_that_changed_since_are_not_rounded(tmp_path, dtype):
+    name = str(dtype).removeprefix("torch.")
+    model_of("masked_token").save(tmp_path / "a")
+    save_file({key: each.to(dtype) for key, each in weights(tmp_path / "a").items()}, tmp_path / "a/model.safetensors")
+    config = config_of(tmp_path / "a") | {"dtype": name}
+    (tmp_path / "a/config.json").write_text(json.dumps(config))
+    (tmp_path / "a/manifest.json").unlink()
+    model = load(tmp_path / "a")
+    with torch.no_grad():
+        model.network.embeddings.norm.weight.fill_(0.5)  # fits
+        model.network.embeddings.norm.bias.fill_(1 + 2**-20)
+    saved = model.save(tmp_path / "b")
+    assert any(f"1 tensor was loaded from {name} and changed since" in note for note in saved.notes)
+    written = weights(tmp_path / "b")
+    wide = [key for key, each in written.items() if each.dtype == torch.float32]
+    assert wide == ["bert.embeddings.LayerNorm.bias"]
+    assert torch.equal(written[wide[0]], model.network.embeddings.norm.bias.detach())
+    assert config_of(tmp_path / "b")["dtype"] == "float32"
+    assert_same_model(load(tmp_path / "b"), model)
+
+
 def test_tied_copies_buffers_and_unknown_keys_are_written_back(tmp_path):
     model_of("masked_token").save(tmp_path / "a")
     tensors = weights(tmp_path / "a")
@@ -157,7 +179,7 @@ def test_tied_copies_buffers_and_unknown_keys_are_written_back(tmp_path):
     assert torch.equal(changed["cls.predictions.decoder.weight"], changed["bert.embeddings.word_embeddings.weight"])
 
 
-def test_an_existing_path_is_refused_unless_empty_a_run_or_replaced(tmp_path):
+def test_an_existing_path_is_refused_unless_empty_or_replaced(tmp_path):
     model = model_of("masked_token")
     (tmp_path / "m").mkdir()
     model.save(tmp_path / "m")
@@ -167,6 +189,14 @@ def test_an_existing_path_is_refused_unless_empty_a_run_or_replaced(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ExistsError):
         model.save(tmp_path / "file")
+    for name in ("recipe.toml", "notes.txt"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("x")
+        with pytest.raises(ExistsError, match="replace=True"):
+            model.save(tmp_path / name)
+        assert [path.name for path in (tmp_path / name).iterdir()] == [name]
+        model.save(tmp_path / name, replace=True)
+        assert (tmp_path / name / name).read_text() == "x"
 
 
 def test_replacing_leaves_nothing_of_the_old_model(tmp_path):

@@ -1,5 +1,7 @@
 """`maskery demo`: its text, and the whole way in a few seconds."""
 
+import json
+
 import pytest
 
 from maskery.cli import demo, demo_text, main
@@ -49,7 +51,20 @@ def test_the_whole_way(little_text, tmp_path, capsys):
     assert captured.out.count("[MASK]") == 4
     assert (tmp_path / "demo" / "run" / "model.safetensors").is_file()
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 2
-    assert "already there" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "already there" in err
+    assert "--resume" not in err
+
+
+def test_json(little_text, tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--minutes", "0.01", "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["accuracy"].keys() == {"trained", "most frequent token", "untrained"}
+    assert [each["text"] for each in found["blanks"]] == list(demo.BLANKS)
+    assert all(len(each["masks"][0]["candidates"]) == 3 for each in found["blanks"])
+    assert found["run"] == str(tmp_path / "demo" / "run")
+    assert "1 threads" not in captured.err
 
 
 def test_bad_input(tmp_path, capsys):

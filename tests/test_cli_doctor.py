@@ -4,6 +4,8 @@ import json
 import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny import SMALL, build
 
 from maskery.cli import main
@@ -63,7 +65,25 @@ def test_whole_folders(made, capsys):
     assert found[1]["facts"]["checkpoints"] == 2
     assert found[1]["facts"]["finished"] == "yes"
     assert main(["doctor", str(made / "corpus")]) == 0
-    assert "corpus, whole (documents 40" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "corpus, whole (documents 40, held out documents 5, " in out, out
+
+
+def test_a_pickle_is_opened_on_request_only(made, tmp_path, capsys):
+    model = tmp_path / "m"
+    shutil.copytree(made / "run" / "checkpoints" / "step-2", model)
+    torch.save(load_file(model / "model.safetensors"), model / "pytorch_model.bin")
+    for name in ("model.safetensors", "manifest.json"):
+        (model / name).unlink()
+    assert main(["doctor", str(model)]) == 0
+    assert f"{model}: model, pickle, not opened" in capsys.readouterr().out
+    code, (found,) = examine(capsys, model)
+    assert (code, found["whole"], found["opened"]) == (0, False, False)
+    code, (found,) = examine(capsys, model, "--allow-pickle")
+    assert (code, found["whole"], found["opened"]) == (0, True, True)
+    (model / "pytorch_model.bin").write_bytes(b"x")
+    code, (found,) = examine(capsys, model, "--allow-pickle")
+    assert (code, found["whole"]) == (2, False)
 
 
 def test_one_changed_byte_anywhere_is_found(copy, capsys):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 import torch
 from networks import model_of
 from oracle import make
+from safetensors.torch import load_file, save_file
 
 from maskery.checkpoint.load import load
 from maskery.cli import main
@@ -60,7 +62,19 @@ def test_several_masks_are_filled_each_by_itself_and_that_is_said(capsys, folder
 def test_unknown_tokens_are_counted(capsys, folder):
     found, told = filled(capsys, folder, "龘 [MASK]")
     assert found["unknown"] == 1
-    assert "1 tokens" in told
+    assert "1 token of the text is not" in told
+    assert "2 tokens of the text are not" in filled(capsys, folder, "龘 龘 [MASK]")[1]
+
+
+def test_what_loading_found_is_said(capsys, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "m")
+    (tmp_path / "m/manifest.json").unlink()
+    tensors = load_file(tmp_path / "m/model.safetensors")
+    tensors["riddle.weight"] = torch.zeros(2)
+    tensors["bert.embeddings.position_ids"] = torch.arange(24).view(1, -1)
+    save_file(tensors, tmp_path / "m/model.safetensors", {"format": "pt"})
+    _, told = filled(capsys, tmp_path / "m", "the [MASK]")
+    assert told.splitlines() == ["unused tensors: 1: riddle.weight", "ignored tensors: 1: embeddings.position_ids"]
 
 
 def test_the_table(capsys, folder):

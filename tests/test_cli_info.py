@@ -78,7 +78,7 @@ def test_leftovers_are_shown(capsys, tmp_path):
     make("BertForQuestionAnswering").save_pretrained(tmp_path)
     assert facts(capsys, tmp_path)["unused"] == ["qa_outputs.bias", "qa_outputs.weight"]
     assert main(["info", str(tmp_path)]) == 0
-    assert "unused tensors" in capsys.readouterr().out
+    assert "unused tensors         2: qa_outputs.bias, qa_outputs.weight" in capsys.readouterr().out
 
 
 def test_an_unfinished_run_says_which_checkpoint(capsys, tmp_path):

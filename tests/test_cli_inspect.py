@@ -1,6 +1,7 @@
 """Measured rates, coloured rows and the flow picture."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import build
 
+from maskery import inspection
 from maskery.cli import main
-from maskery.cli.flow import _equal_layers
+from maskery.cli.flow import _equal_layers, flow_of
 from maskery.corpus.store import Flag
 from maskery.edit import Edit
 from maskery.feed import Feed
 from maskery.inspection import Measured, measure, visits, word_numbers
-from maskery.recipes.recipe import recipe
+from maskery.model.config import VISIBILITIES
+from maskery.recipes.recipe import names, recipe
 from maskery.rows.ragged import Rows
 
 SHORT = {"training.length": 32, "training.phases": [], "training.batch": 16}
@@ -142,12 +145,17 @@ def test_a_recipe_without_corruption(corpus, capsys):
     assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "8", "--json", *GPT]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["chosen_rate"], found["replaced"], found["pair"]) == (0, {}, {})
-
-
-def test_flow_of_a_sound_recipe(corpus, capsys):
-    assert main(["inspect", "bert", "--corpus", str(corpus.path), "--rows", "8", "--flow"]) == 0
+    assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "1", *GPT]) == 0
     out = capsys.readouterr().out
-    assert "masked_token: no target can reach its answer" in out
+    assert "measured over 1 row, " in out
+    assert out.splitlines()[-1].split() == ["chosen", "0.00", "%", "of", "ordinary", "positions", "(0.00", "%)"]
+
+
+def test_flow_of_a_sound_recipe(corpus, capsys, monkeypatch):
+    monkeypatch.setattr(inspection, "measure", None)
+    assert main(["inspect", "bert", "--corpus", str(corpus.path), "--flow"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"masked_token: no target can reach its answer, apart from the \d+ of \d+ left in", out), out
     assert "next_sentence: the answer stands in no position" in out
     assert "after layers 1 to 12" in out
 
@@ -163,6 +171,37 @@ def test_flow_shows_a_leak_and_a_refusal(corpus, capsys):
     assert [refusal["piece"] for refusal in flow["refused"]] == ["objectives.masked_token"]
 
 
+def test_flow_of_a_made_up_row(capsys):
+    assert main(["inspect", "bert", "--flow", "--json"]) == 0
+    flow = json.loads(capsys.readouterr().out)["flow"]
+    assert len(flow["tokens"]) == 12
+    assert flow["tokens"].count("[SEP]") == 2
+    assert flow["leaks"] == {"masked_token": None, "next_sentence": None}
+    assert share_is(flow["kept"]["masked_token"], flow["targets"]["masked_token"], 0.1)
+    assert main(["inspect", "roberta", "--flow", *GPT]) == 0
+    out = capsys.readouterr().out
+    assert "next_token: LEAKS: position 0 reaches its own answer in layer 1 directly" in out
+    assert "masked_token: nothing is asked" in out
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("visibility", VISIBILITIES.names())
+def test_every_recipe_has_a_flow_without_a_corpus(name, visibility):
+    drawn = flow_of(recipe(name, {"visibility.kind": visibility}), None, 0)
+    assert drawn.visible.shape == (len(drawn.tokens),) * 2
+    assert drawn.readings["masked_token"].leak is None
+
+
+def test_targets_that_are_kept_are_no_secret(capsys):
+    for shares, told in (
+        ("{mask=0.0, random=0.0, keep=1.0}", r"masked_token: every target \(\d+\) is left in the input on purpose"),
+        ("{mask=0.5, random=0.0, keep=0.5}", r"no target can reach its answer, apart from the \d+ of \d+ left in"),
+        ("{mask=1.0, random=0.0, keep=0.0}", r"masked_token: no target can reach its answer\n"),
+    ):
+        assert main(["inspect", "roberta", "--flow", "--set", f"corruption.replace={shares}"]) == 0
+        assert re.search(told, out := capsys.readouterr().out), out
+
+
 def test_layers_that_know_the_same_are_drawn_once():
     one, two = torch.eye(2), torch.ones(2, 2)
     assert _equal_layers([one, one, two, two, two]) == [(1, 1), (2, 4)]
@@ -174,7 +213,8 @@ def test_bad_input(corpus, tmp_path, capsys):
         (["bert", "--corpus", str(tmp_path / "no")], "maskery corpus build"),
         (["bert", "--corpus", str(tmp_path)], "this is no corpus"),
         (["bert", "--corpus", str(corpus.path), "--rows", "0"], "--rows 1000"),
-        (["bert"], "Usage: maskery inspect"),
+        (["bert"], "--corpus DIR"),
+        (["bret", "--flow"], "did you mean bert"),
         (["bert", "--corpus", str(corpus.path), "--row", "x"], "Usage: maskery inspect"),
     ):
         assert main(["inspect", *arguments]) == 2

@@ -3,25 +3,30 @@
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
 from rich.console import Console
+from safetensors.torch import load_file
 from tiny import SMALL, build
 
 from maskery.cli import budget, main
 from maskery.cli.choices import Asked, choices, flat, resolve
 from maskery.cli.live import Display, Meter, Smooth
 from maskery.cli.output import talk
+from maskery.cli.pretrain import settle
 from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.model.config import ModelConfig
 from maskery.model.cost import forward_flops
 from maskery.phases import Phase
 from maskery.recipes.recipe import recipe
+from maskery.train import machine
 from maskery.train.folder import RunFolder
 from maskery.train.loop import Update
 
@@ -89,6 +94,54 @@ def test_a_small_recipe_of_ones_own_keeps_its_shape(tmp_path):
     assert choices(Asked(recipe=str(own)), None) == []
 
 
+OWN = {
+    "model": {"layers": 6, "width": 384},
+    "training": {"batch": 100, "length": 256, "steps": 200},
+}
+
+
+@pytest.fixture
+def own(tmp_path):
+    file = tmp_path / "own.toml"
+    tables = [f"[{name}]\n" + "".join(f"{k} = {v}\n" for k, v in table.items()) for name, table in OWN.items()]
+    file.write_text('extends = "bert"\n' + "".join(tables))
+    return str(file)
+
+
+def test_what_ones_own_file_says_is_kept(own, corpus, tmp_path, capsys):
+    made = settle(Asked(recipe=own), corpus, tmp_path / "run", False, time.monotonic())
+    for name, table in OWN.items():
+        assert {key: made.plain()[name][key] for key in table} == table
+    assert (made.model.heads, made.training.phases) == (12, ())
+    assert capsys.readouterr().err == "--save-every 50: the run is shorter than 1,000 steps\n"
+
+
+def test_the_recipe_of_a_run_repeats_it(own, corpus, tmp_path, capsys):
+    made = recipe(own, {"training.save_every": 7})
+    (tmp_path / "again.toml").write_text(made.toml())
+    again = Asked(recipe=str(tmp_path / "again.toml"))
+    found = settle(again, corpus, tmp_path / "run", False, time.monotonic())
+    assert found.plain() | {"name": ""} == made.plain() | {"name": ""}
+    assert capsys.readouterr().err == ""
+
+
+def test_the_command_line_wins_over_ones_own_file(own, corpus, tmp_path):
+    asked = Asked(recipe=own, size="tiny", batch=4, length=16, tokens=1000)
+    found = settle(asked, corpus, tmp_path / "run", False, time.monotonic())
+    assert (found.model.layers, found.training.batch, found.training.length) == (2, 4, 16)
+    assert found.training.steps < 200
+
+
+def test_nothing_is_chosen_beside_a_gpu(corpus, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(machine, "device", lambda: torch.device("cuda"))
+    found = settle(Asked(recipe="bert"), corpus, tmp_path / "run", False, time.monotonic())
+    assert found == recipe("bert")
+    assert capsys.readouterr().err == ""
+    shape = ModelConfig(layers=3, width=48, heads=3).shape(100)
+    (only,) = choices(Asked(recipe="bert"), shape)
+    assert only.keys["model.layers"] == 3
+
+
 def test_the_shape_of_a_model_to_start_from():
     shape = ModelConfig(layers=3, width=48, heads=3).shape(100)
     request = Asked(recipe="bert")
@@ -104,7 +157,12 @@ def test_resuming_takes_the_chosen_keys_from_the_run():
 
 
 def test_one_limit_only():
-    for limits in ({"steps": 1, "tokens": 5}, {"steps": 1, "budget": "1m"}, {"tokens": 1, "budget": "1m"}):
+    for limits in (
+        {"steps": 1, "tokens": 5},
+        {"steps": 1, "budget": "1m"},
+        {"tokens": 1, "budget": "1m"},
+        {"settings": {"training.steps": 3}, "tokens": 1},
+    ):
         with pytest.raises(InputError, match="how long to train"):
             Asked(recipe="bert", **limits)
 
@@ -205,7 +263,7 @@ def test_a_run_and_what_it_says(pretrain, tmp_path, capsys):
     found = json.loads(captured.out)
     assert (found["steps"], found["run"]) == (6, str(tmp_path / "run"))
     assert found["eval"]["masked_token/accuracy"] >= 0
-    assert "--save-every 1: the run is shorter than 1000 steps" in captured.err
+    assert "--save-every 1: the run is shorter than 1,000 steps" in captured.err
     made = RunFolder(tmp_path / "run").recipe
     assert (made.training.steps, made.training.batch, made.training.length, made.training.seed) == (6, 4, 32, 3)
     assert made.model.width == 16
@@ -239,6 +297,24 @@ def test_a_model_to_start_from(pretrain, capsys):
     assert "heads taken: masked_token, next_sentence" in err
     assert pretrain(*QUICK, "--steps", 2, *run, "--set", "model.segments=3", out="third") == 2
     assert "shape differs" in capsys.readouterr().err
+
+
+def test_a_pickle_to_start_from(pretrain, tmp_path, capsys):
+    assert pretrain(*QUICK, "--steps", 1, out="first") == 0
+    assert "a model of 1 step, " in capsys.readouterr().out
+    model = tmp_path / "first"
+    tensors = load_file(model / "model.safetensors") | {"riddle.weight": torch.zeros(2)}
+    torch.save(tensors, model / "pytorch_model.bin")
+    for name in ("model.safetensors", "manifest.json", "recipe.toml"):
+        (model / name).unlink()
+    shutil.rmtree(model / "checkpoints")
+    start = [*QUICK, "--steps", 1, "--from", model]
+    assert pretrain(*start, out="second") == 2
+    assert "--allow-pickle" in capsys.readouterr().err
+    assert pretrain(*start, "--allow-pickle", out="second") == 0
+    err = capsys.readouterr().err
+    assert f"{model}: unused tensors: 1: riddle.weight" in err
+    assert "heads taken: masked_token, next_sentence" in err
 
 
 def test_an_existing_run_needs_resume_and_the_same_answers(pretrain, tmp_path, capsys):

@@ -9,9 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_model import VOCABULARY, small_batch, small_network, small_recipe
 
+from maskery.edit import Edit
 from maskery.errors import RefusedError
 from maskery.model.config import VISIBILITIES
-from maskery.model.flow import find_leak, jacobian_pattern, reach, reach_two_streams, visible_row
+from maskery.model.flow import (
+    Leak,
+    Reading,
+    find_leak,
+    jacobian_pattern,
+    reach,
+    reach_two_streams,
+    read_answers,
+    visible_row,
+)
 from maskery.model.visibility import Predicate
 from maskery.recipes.recipe import names
 from maskery.system import System
@@ -127,7 +137,7 @@ def test_next_token_leaks_where_the_right_is_seen(visibility):
         system.require_no_leak(batch)
     text = str(caught.value)
     assert f"next_token under {visibility} visibility" in text
-    assert "position 0 reaches its own answer, which stands at position 1, in layer 1 directly" in text
+    assert "position 0 reaches its own answer in layer 1 directly (the answer stands at position 1)" in text
     assert "repair:" in text
 
 
@@ -168,8 +178,21 @@ def test_the_path_of_a_leak():
     leak = find_leak(network_with(visible, 3), batch, asked, answer)
     assert (leak.row, leak.asked, leak.answer, leak.layer, leak.path) == (1, 1, 4, 3, (2, 3))
     assert leak.text() == (
-        "position 1 reaches its own answer, which stands at position 4, in layer 3 through position 2 and 3"
+        "position 1 reaches its own answer in layer 3 through positions 2 and 3 (the answer stands at position 4)"
     )
+    assert Leak(0, 2, 2, 2, (1,)).text() == "position 2 reaches its own answer in layer 2 through position 1"
+
+
+def test_answers_kept_on_purpose_are_counted_where_they_can_be_read():
+    batch = small_batch([6], ["masked_token"], chosen=1.0)
+    edit = batch.edit.clone()
+    edit[0, :2] = int(Edit.KEEP)
+    kept, index = replace(batch, edit=edit), batch.targets["masked_token"].index
+    assert read_answers(network_with(torch.eye(6, dtype=torch.bool)), kept, index, index) == Reading(6, None, 2)
+    causal = network_with(torch.ones(6, 6).tril().bool())
+    assert read_answers(causal, kept, index[:-1], index[:-1] + 1) == Reading(5, None, 0), "they are not reached"
+    full = network_with(torch.ones(6, 6).bool())
+    assert read_answers(full, kept, index[:-1], index[:-1] + 1) == Reading(5, None, 1)
 
 
 @settings(max_examples=40, deadline=None)

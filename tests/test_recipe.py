@@ -326,6 +326,7 @@ def test_table_is_worked_out_from_the_files():
 REFUSED = {
     "no_weight": {"objectives.masked_token.weight": 0, "objectives.next_sentence.weight": 0},
     "segments_too_few": {"model.segments": 1},
+    "pair_taken_apart": {"visibility.kind": "packed"},
     "next_sentence_without_pairs": {"rows.pair": "none"},
     "next_sentence_out_of_sight": {"visibility.kind": "causal"},
     "masked_token_without_corruption": {"corruption.rate": 0},
@@ -363,3 +364,11 @@ def test_reading_a_recipe_needs_no_torch():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["packed", "packed_causal"])
+def test_packed_rows_do_not_part_a_pair(kind):
+    changes = {"visibility.kind": kind, "objectives.next_sentence": False}
+    with pytest.raises(RefusedError, match="hides the second segment of a pair"):
+        recipe("bert", changes).require()
+    assert recipe("bert", changes | {"rows.pair": "none"}).require()

@@ -199,3 +199,16 @@ def test_missing_and_useless_tokenizers_are_refused(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text("[1")
     with pytest.raises(InputError, match="not JSON"):
         Tokenizer.load(tmp_path)
+
+
+def test_types_of_a_pair_and_of_one_sentence():
+    """The classic worked example of BERT's input, with a vocabulary in which the pieces are as it shows them."""
+    words = ["is", "this", "jack", "##son", "##ville", "?", "no", "it", "not", ".", "the", "dog", "hairy"]
+    made = Tokenizer.from_pieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+    ids, types = made.encode("is this jacksonville ?", "no it is not .")
+    shown = "[CLS] is this jack ##son ##ville ? [SEP] no it is not . [SEP]"
+    assert made.tokens(ids) == shown.split()
+    assert list(types) == [0] * 8 + [1] * 6
+    ids, types = made.encode("the dog is hairy .")
+    assert made.tokens(ids) == ["[CLS]", "the", "dog", "is", "hairy", ".", "[SEP]"]
+    assert list(types) == [0] * 7

@@ -21,11 +21,11 @@ def trainer(micro, name="bert", **changes):
     system.initialise(0)
     system.train()
     feed = Feed(recipe, STORE, seed=1)
-    return Trainer(recipe, feed, system, AdamW(system.named_parameters(), recipe.training), micro)
+    return Trainer(recipe, feed, system, AdamW(system.named_parameters(), recipe.training), [micro])
 
 
 def gradient(made, step=0):
-    losses, norm = made._gradient(made.feed.micro_batches(step, 0, 1, made.micro))
+    losses, norm = made._gradient(made.feed.micro_batches(step, 0, 1, made.micro[0]))
     parts = [p.grad.flatten().double() for p in made.system.parameters()]
     return torch.cat(parts), losses, norm
 

@@ -97,7 +97,9 @@ def test_killed_at_random_moments_and_resumed_until_done(corpus, whole, tmp_path
     assert_same(out, whole)
 
 
-@pytest.mark.parametrize(("number", "workers", "code"), [(signal.SIGTERM, "0", 143), (signal.SIGINT, "2", 130)])
+@pytest.mark.parametrize(
+    ("number", "workers", "code"), [(signal.SIGTERM, "0", 143), (signal.SIGTERM, "2", 143), (signal.SIGINT, "2", 130)]
+)
 def test_a_signal_saves_and_stops(corpus, whole, tmp_path, number, workers, code):
     out = tmp_path / "run"
     process = start(corpus, out, "--workers", workers, "--save-every", "1000")

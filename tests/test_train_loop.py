@@ -89,7 +89,7 @@ def test_ranks_share_all_rows_evenly(rows, world):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_workers_change_nothing(feeds, name):
-    alone, helped = (list(batches_from(feeds[name], 1, 6, 3, workers)) for workers in (0, 2))
+    alone, helped = (list(batches_from(feeds[name], 1, 6, [3], workers)) for workers in (0, 2))
     assert [digest(each) for each in alone] == [digest(each) for each in helped]
     assert [each[0].step for each in helped] == list(range(1, 6))
 
@@ -200,7 +200,7 @@ def trainer_of(corpus, micro=8, **changes):
     system = System(recipe, corpus.vocabulary)
     system.initialise(0)
     feed = Feed(recipe, corpus, recipe.training.seed)
-    return Trainer(recipe, feed, system, AdamW(system.named_parameters(), recipe.training), micro)
+    return Trainer(recipe, feed, system, AdamW(system.named_parameters(), recipe.training), [micro])
 
 
 def weights_of(trainer):
@@ -262,7 +262,7 @@ def test_an_allocators_refusal_halves_the_micro_batch(corpus, monkeypatch, error
     assert [update.step for update in updates] == list(range(1, 7))
     assert [bool(update.note) for update in updates] == [True] + [False] * 5
     assert "step 1 was redone with micro-batches of 2 rows" in updates[0].note
-    assert trainer.micro == 2
+    assert trainer.micro == [2]
     assert sizes == [8, 4] + [2] * 4 * 6
     expected = trainer_of(corpus, micro=2)
     assert [update.loss for update in expected.updates()] == [update.loss for update in updates]
@@ -283,7 +283,7 @@ def test_a_refusal_in_the_middle_of_a_step_counts_nothing_twice(corpus, monkeypa
     updates = list(trainer.updates())
     assert calls == [0] * 4 + [1] * 2 + [1] * 8 + [step for step in (2, 3, 4, 5) for _ in range(8)]
     assert [update.tokens for update in updates] == [trainer.feed.batch(step).tokens for step in range(6)]
-    assert trainer.micro == 1
+    assert trainer.micro == [1]
 
 
 def test_one_row_that_does_not_fit_ends_the_run(corpus, monkeypatch):
@@ -298,7 +298,7 @@ def test_other_errors_go_on_as_they_are(corpus, monkeypatch):
     trainer = trainer_of(corpus)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         next(trainer.updates())
-    assert trainer.micro == 8
+    assert trainer.micro == [8]
 
 
 class DyingFeed(Feed):
@@ -307,9 +307,10 @@ class DyingFeed(Feed):
 
 
 def test_a_worker_that_dies_is_told(corpus):
-    feed = DyingFeed(tiny_recipe("bert"), corpus, 0)
+    trainer = trainer_of(corpus)
+    trainer.feed, trainer.workers = DyingFeed(trainer.recipe, corpus, 0), 1
     with pytest.raises(TrainingError, match="a process that makes batches died") as caught:
-        next(batches_from(feed, 0, 3, 8, 1))
+        next(trainer.updates())
     assert "--workers 0" in caught.value.repair
 
 

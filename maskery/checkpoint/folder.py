@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from maskery import files
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.locate import CONFIG, RECIPE, write_manifest
+from maskery.checkpoint.locate import CONFIG, write_manifest
 from maskery.checkpoint.state import Origin, export_state, fitting_class
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
 from maskery.errors import ExistsError
@@ -92,13 +93,15 @@ def _hugging_face(
         origin = None
     before = dict(origin.config) if origin else {}
     chosen = fitting_class(family, set(state), shape.layers, before)
-    weights, rest = export_state(family, chosen, state, shape.layers, origin)
+    weights, rest, widened = export_state(family, chosen, state, shape.layers, origin)
     config = before or {"dtype": "float32"}
+    if widened:
+        config |= {key: "float32" for key in ("dtype", "torch_dtype") if key in before} or {"dtype": "float32"}
     if not before or family.shape_of(before) != shape:
         config |= family.config_of(shape, pad)
     config |= {"model_type": family.model_type, "architectures": [chosen.name]}
     config |= _labels(chosen, state, before)
-    notes = []
+    notes = _widened_note(widened)
     if before and family.named(before) is not chosen:
         notes.append(f"saved as {chosen.name}, the class that holds these tensors")
     if rest:
@@ -107,6 +110,15 @@ def _hugging_face(
     if chosen.bare and "pooler.weight" not in state:
         notes.append(f"there is no pooler: {chosen.name} of Hugging Face will make an untrained one")
     return config, weights, rest, notes
+
+
+def _widened_note(widened: Mapping[str, torch.dtype]) -> list[str]:
+    if not widened:
+        return []
+    kinds = " and ".join(sorted({str(dtype).removeprefix("torch.") for dtype in widened.values()}))
+    one = len(widened) == 1
+    told = f"{len(widened)} {'tensor was' if one else 'tensors were'} loaded from {kinds} and changed since"
+    return [f"{told}: written as float32, because rounding would lose the change"]
 
 
 def _labels(chosen: HuggingFaceClass, state: Mapping[str, Tensor], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,9 +145,9 @@ def save_model(
     origin: Origin | None = None,
     replace: bool = False,
 ) -> Saved:
-    """Write a whole model folder. A path that exists is refused, unless it is empty, a run, or to be replaced."""
+    """Write a whole model folder. A path that exists is refused, unless it is an empty folder or to be replaced."""
     folder = Path(path)
-    if folder.exists() and not (replace or _may_fill(folder)):
+    if folder.exists() and not (replace or _is_empty(folder)):
         raise ExistsError(
             "something is there already", where=folder, repair="give a new path, or save(path, replace=True)"
         )
@@ -147,8 +159,8 @@ def save_model(
     return saved
 
 
-def _may_fill(folder: Path) -> bool:
-    return folder.is_dir() and ((folder / RECIPE).is_file() or not any(folder.iterdir()))
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def save_into(

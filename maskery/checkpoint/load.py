@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
     _check_expressed(family, shape, imported, folder)
     _compare_vocabularies(shape, tokenizer, imported)
     report = LoadReport(
-        missing=tuple(imported.missing),
+        missing=tuple(name for name, ours in imported.missing.items() if ours not in imported.state),
         unused=tuple(sorted(imported.unused)),
         ignored=tuple(imported.buffers),
         notes=tuple(imported.notes),
@@ -102,9 +102,6 @@ def _add_heads(imported: Imported, tensors: Mapping[str, Tensor]) -> None:
             imported.unused.append(name)
             continue
         imported.state[name] = float32(name, tensor, imported)
-    imported.missing = [
-        name for name in imported.missing if not name.startswith("pooler.") or "pooler.weight" not in tensors
-    ]
 
 
 def _build(shape: Shape, imported: Imported, folder: Path) -> tuple[Network, dict[str, nn.Module]]:
@@ -123,7 +120,8 @@ def _build(shape: Shape, imported: Imported, folder: Path) -> tuple[Network, dic
             head = build_head(name, shape, inside)
         absent = [] if head is None else [prefix + each for each in head.state_dict() if each not in inside]
         if head is None or absent:
-            imported.missing += [each for each in absent if each not in imported.missing]
+            known = set(imported.missing.values())
+            imported.missing |= {each: each for each in absent if each not in known}
             continue
         _require_sizes(head, inside, prefix, folder)
         heads[name] = _filled(head, inside)

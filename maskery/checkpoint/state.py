@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,24 @@ class LoadReport:
     """Buffers without information."""
     notes: tuple[str, ...] = ()
 
+    def lines(self) -> list[str]:
+        """What is worth telling, one line each."""
+        found = told({kind: getattr(self, kind) for kind in KINDS})
+        return [*(f"{kind}: {names}" for kind, names in found.items()), *self.notes]
+
+
+KINDS = ("missing", "unused", "ignored")
+
+
+def told(found: Mapping[str, Sequence[str]], shown: int = 5) -> dict[str, str]:
+    """{"missing": [name, ...]} -> {"missing tensors": "2: name, name"}; what is empty is left out."""
+    return {
+        f"{kind} tensors": f"{len(names)}: {', '.join(names[:shown])}"
+        + (f" and {len(names) - shown} more" if len(names) > shown else "")
+        for kind, names in found.items()
+        if names
+    }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
@@ -51,7 +69,8 @@ class Imported:
     buffers: dict[str, Tensor] = field(default_factory=dict)
     tied: set[str] = field(default_factory=set)
     unused: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    """Names to be told -> our names; one that has turned up under our name is not missing."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -77,10 +96,10 @@ def import_state(
     used |= _import_tied(rules, found, result)
     result.unused += [source[name] for name in found if name not in used]
     wanted = expand((named or family.classes[-1]).rules, layers)
-    result.missing = [
-        name for rule in wanted if rule.op in ("same", "stack3") and rule.ours not in result.state
+    result.missing = {
+        name: rule.ours for rule in wanted if rule.op in ("same", "stack3") and rule.ours not in result.state
         for name in rule.theirs if name not in found
-    ]  # fmt: skip
+    }  # fmt: skip
     return result
 
 
@@ -99,7 +118,8 @@ def _canonical(
             continue
         found[plain], source[plain] = tensors[name], name
     if renamed:
-        result.notes.append(f"{renamed} tensors had the old names gamma and beta; saving writes weight and bias")
+        tensors_had = "tensor has an old name" if renamed == 1 else "tensors have old names"
+        result.notes.append(f"{renamed} {tensors_had}, gamma or beta; saving writes weight and bias")
     return found, source
 
 
@@ -162,8 +182,9 @@ def fitting_class(family: Family, names: set[str], layers: int, config: Mapping[
 
 def export_state(
     family: Family, chosen: HuggingFaceClass, state: Mapping[str, Tensor], layers: int, origin: Origin | None
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Our tensors -> those of the class under its names, and the rest under ours."""
+) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, torch.dtype]]:
+    """Our tensors -> those of the class under its names, the rest under ours, and the original dtypes of those that
+    no longer fit into them and stay in float32."""
     dtypes = origin.dtypes if origin else {}
     theirs: dict[str, Tensor] = {}
     covered: set[str] = set()
@@ -177,13 +198,20 @@ def export_state(
             theirs |= rule.write(state[rule.ours])
             covered.add(rule.ours)
     prefix = "" if chosen.bare else family.prefix
+    widened: dict[str, torch.dtype] = {}
     written = {
-        (prefix + name if name.startswith(_ENCODER) else name): tensor.to(_dtype(dtypes, name, tensor))
+        (prefix + name if name.startswith(_ENCODER) else name): _narrowed(name, tensor, dtypes, widened)
         for name, tensor in theirs.items()
     }
-    rest = {name: tensor.to(_dtype(dtypes, name, tensor)) for name, tensor in state.items() if name not in covered}
-    return written, rest
+    rest = {name: _narrowed(name, tensor, dtypes, widened) for name, tensor in state.items() if name not in covered}
+    return written, rest, widened
 
 
-def _dtype(dtypes: Mapping[str, torch.dtype], name: str, tensor: Tensor) -> torch.dtype:
-    return dtypes.get(name, tensor.dtype)
+def _narrowed(name: str, tensor: Tensor, dtypes: Mapping[str, torch.dtype], widened: dict[str, torch.dtype]) -> Tensor:
+    """The tensor in the dtype that it was loaded from, unless that would change its numbers."""
+    dtype = dtypes.get(name, tensor.dtype)
+    narrow = tensor.to(dtype)
+    if dtype == tensor.dtype or torch.equal(narrow.to(tensor.dtype), tensor):
+        return narrow
+    widened[name] = dtype
+    return tensor

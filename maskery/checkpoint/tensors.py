@@ -35,13 +35,18 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+def is_pickle(folder: Path) -> bool:
+    """Whether the folder's weights are a pickle and nothing else."""
+    return (folder / PICKLE).is_file() and not ((folder / WEIGHTS).is_file() or (folder / INDEX).is_file())
+
+
 def read_weights(folder: Path, *, allow_pickle: bool) -> dict[str, Tensor]:
     """All tensors of a model folder under the names of its files."""
     if (folder / WEIGHTS).is_file():
         return read_safetensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():
         return _read_shards(folder)
-    if (folder / PICKLE).is_file():
+    if is_pickle(folder):
         if not allow_pickle:
             raise CheckpointError(
                 f"the weights are a pickle ({PICKLE}), a format that can hold code",

@@ -1,24 +1,29 @@
 """The recipe that `maskery pretrain` trains: recipe < size < --set < named flags, and what is chosen automatically.
 
-An automatic choice answers a key that the user left open where the published value would not finish on a CPU. It lies
-below --set. A resumed run takes these keys from its stored recipe, so that the same command with --resume goes on.
+An automatic choice answers a key that the user left open where the published value would not finish on a CPU; with a
+GPU there is none. What stands in a recipe file of the user's own is not open, so `pretrain old-run/recipe.toml` repeats
+that run. A choice lies below --set. A resumed run takes these keys from its stored recipe, so that the same command
+with --resume goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from maskery.errors import InputError
 from maskery.model.config import SIZES, ModelConfig
 from maskery.phases import phases_of
+from maskery.recipes.layers import file_layers
 from maskery.recipes.recipe import Recipe, recipe
+from maskery.train import machine
 
 CPU_SIZE, CPU_LENGTH, CPU_BATCH, CPU_BUDGET = "mini", 128, 32, "10m"
 LARGEST_CPU_BATCH = 64
-_SIZE_KEYS = ("model.layers", "model.width", "model.heads")
+_SIZE_KEYS = frozenset({"model.layers", "model.width", "model.heads"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +42,11 @@ class Asked:
     seed: int | None = None
     save_every: int | None = None
     start_from: Path | None = None
+    allow_pickle: bool = False
 
     def __post_init__(self) -> None:
-        limits = {"--steps": self.steps, "--tokens": self.tokens, "--budget": self.budget}
+        steps = self.settings.get("training.steps") if self.steps is None else self.steps
+        limits = {"--steps": steps, "--tokens": self.tokens, "--budget": self.budget}
         given = [name for name, value in limits.items() if value is not None]
         if len(given) > 1:
             raise InputError(f"{' and '.join(given)} each say how long to train", repair=f"keep {given[0]} alone")
@@ -59,9 +66,20 @@ class Asked:
         }
         return {key: value for key, value in named.items() if value is not None}
 
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """Keys that recipe files of the user's own answer."""
+        own = (layer.data for layer in file_layers(self.recipe) if not layer.shipped)
+        return frozenset(key for data in own for key in flat(data))
+
+    @property
+    def typed(self) -> frozenset[str]:
+        """Keys that the command line answers."""
+        return frozenset(self.settings) | frozenset(self.flags)
+
     @property
     def given(self) -> frozenset[str]:
-        return frozenset(self.settings) | frozenset(self.flags)
+        return self.typed | self.written
 
     @property
     def open_ended(self) -> bool:
@@ -88,8 +106,14 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def choices(asked: Asked, model: ModelConfig | None) -> list[Choice]:
     """What is chosen for this command line; `model` is the shape of --from."""
     published = recipe(asked.recipe)
-    found = [_shape(asked, published, model), _length(asked, published), _batch(asked, published)]
+    found = [_shape_of(asked, model)] if model is not None else []
+    if on_cpu():
+        found += [*([] if found else [_shape(asked, published)]), _length(asked, published), _batch(asked, published)]
     return [choice for choice in found if choice is not None and choice.keys.keys() - asked.given]
+
+
+def on_cpu() -> bool:
+    return machine.device().type == "cpu"
 
 
 def resolve(asked: Asked, chosen: list[Choice], stored: Recipe | None) -> Recipe:
@@ -101,15 +125,19 @@ def resolve(asked: Asked, chosen: list[Choice], stored: Recipe | None) -> Recipe
     return recipe(asked.recipe, keys | asked.settings, size=asked.size).changed(asked.flags)
 
 
-def _shape(asked: Asked, published: Recipe, model: ModelConfig | None) -> Choice | None:
+def _shape_of(asked: Asked, model: ModelConfig) -> Choice | None:
     if asked.size is not None:
         return None
-    if model is not None:
-        keys = {f"model.{name}": getattr(model, name) for name in ModelConfig.model_fields}
-        return Choice(keys, f"the network's shape is that of {asked.start_from}, because training starts from it")
+    keys = {f"model.{name}": getattr(model, name) for name in ModelConfig.model_fields}
+    return Choice(keys, f"the network's shape is that of {asked.start_from}, because training starts from it")
+
+
+def _shape(asked: Asked, published: Recipe) -> Choice | None:
+    if asked.size is not None or asked.written & _SIZE_KEYS:
+        return None
     mini, theirs = SIZES[CPU_SIZE], published.model
     small = theirs.layers * theirs.width**2 <= mini["layers"] * mini["width"] ** 2
-    if small or asked.given.issuperset(_SIZE_KEYS):
+    if small or asked.given >= _SIZE_KEYS:
         return None
     keys = {f"model.{name}": value for name, value in mini.items()} | {"model.feedforward": 0}
     was = f"{theirs.layers} layers of width {theirs.width}"
@@ -127,7 +155,11 @@ def _length(asked: Asked, published: Recipe) -> Choice | None:
 
 def _batch(asked: Asked, published: Recipe) -> Choice | None:
     largest = max(phase.batch for phase in phases_of(published.training))
-    if largest <= LARGEST_CPU_BATCH or "training.batch" in asked.given or "training.phases" in asked.settings:
+    if (
+        largest <= LARGEST_CPU_BATCH
+        or "training.batch" in asked.given
+        or "training.phases" in asked.settings.keys() | asked.written
+    ):
         return None
     reason = f"with {largest} rows a step, as published, a CPU makes too few steps (choose with --batch)"
     return Choice({"training.batch": CPU_BATCH}, f"--batch {CPU_BATCH}: {reason}")

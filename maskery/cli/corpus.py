@@ -102,16 +102,16 @@ def remarks(made: Corpus) -> list[str]:
 
 
 def print_counts(made: Corpus) -> None:
-    from maskery.cli.output import results
+    from maskery.cli.output import counted, results
 
     counts, console = made.counts, results()
     rows = {
         "documents": f"{counts['documents']:,}",
-        "held out": f"{counts['heldout_documents']:,} documents",
+        "held out": f"{counted(counts['heldout_documents'], 'document')}",
         "sentences": f"{counts['sentences']:,}",
         "words": f"{counts['words']:,}",
         "tokens": f"{counts['tokens']:,}",
-        "unknown": f"{counts['unknown']:,} tokens ({_share(made, 'unknown')})",
+        "unknown": f"{counted(counts['unknown'], 'token')} ({_share(made, 'unknown')})",
         "vocabulary": f"{made.vocabulary:,}",
         "tokens a word": f"{counts['tokens'] / max(1, counts['words']):.2f}",
         "characters a token": f"{counts['characters'] / counts['tokens']:.2f}",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery.cli.settings import JsonOption
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
-    from maskery.checkpoint.model import Model
     from maskery.corpus.store import Corpus
     from maskery.recipes.recipe import Recipe
 
@@ -45,18 +45,17 @@ def demo(
         Path | None, typer.Option("--out", metavar="DIR", help="A new folder; by default a temporary one.")
     ] = None,
     minutes: Annotated[float, typer.Option("--minutes", metavar="M", help="Minutes of training.")] = 1.25,
+    as_json: JsonOption = False,
 ) -> None:
     """Collect text, build a corpus, pretrain a small BERT, measure it and fill three blanks."""
-    from maskery.cli.output import duration, results
+    from maskery.cli.fill import candidates
+    from maskery.cli.output import emit_json
     from maskery.cli.pretrain import train
-    from maskery.files import require_writable
-    from maskery.train.run import occupied
 
     if minutes <= 0:
         raise InputError(f"--minutes {minutes:g} is no time to train", repair="--minutes 1")
     if out is not None:
-        occupied(out, resume=False)
-        require_writable(out)
+        _require_free(out)
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="maskery-demo-")) if out is None else out
     corpus = collect(folder)
@@ -66,36 +65,64 @@ def demo(
     run = train(recipe, corpus, folder / "run")
     trained = time.monotonic() - started
     model = run.model()
-    console = results()
-    parameters, steps = model.parameters_by_part()["total"], recipe.training.steps
-    console.print(f"\nA BERT of {parameters:,} parameters, {steps:,} steps, trained in {duration(trained)}.")
-    console.print("Masked tokens of held-out text guessed right:")
     accuracy = run.metrics[-1]["eval/masked_token/accuracy"]
-    for name, share in {"trained": accuracy, "most frequent token": frequent, "untrained": untrained}.items():
+    found = {
+        "folder": str(folder),
+        "run": str(run.path),
+        "parameters": model.parameters_by_part()["total"],
+        "steps": recipe.training.steps,
+        "accuracy": {"trained": accuracy, "most frequent token": frequent, "untrained": untrained},
+        "blanks": [candidates(model, text, 3) for text in BLANKS],
+        "training_seconds": trained,
+        "seconds": time.monotonic() - began,
+    }
+    emit_json(found) if as_json else _print(found)
+
+
+def _require_free(out: Path) -> None:
+    from maskery.errors import ExistsError
+    from maskery.files import require_writable
+
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ExistsError("is already there", where=out, repair="choose another --out")
+    require_writable(out)
+
+
+def _print(found: dict[str, Any]) -> None:
+    from maskery.cli.output import counted, duration, results
+
+    console = results()
+    size = f"A BERT of {found['parameters']:,} parameters, {counted(found['steps'], 'step')}"
+    console.print(f"\n{size}, trained in {duration(found['training_seconds'])}.")
+    console.print("Masked tokens of held-out text guessed right:")
+    for name, share in found["accuracy"].items():
         console.print(f"  {name:20} {100 * share:5.1f} %")
     console.print("Blanks:")
-    for text in BLANKS:
-        console.print(f"  {text}  {guesses(model, text)}")
-    console.print(f"Everything took {duration(time.monotonic() - began)}. The corpus, the run and the model: {folder}")
-    console.print(f'Go on: maskery fill {folder / "run"} "{BLANKS[0]}"')
+    for blank in found["blanks"]:
+        best = blank["masks"][0]["candidates"]
+        told = ", ".join(f"{each['token']} {100 * each['probability']:.0f} %" for each in best)
+        console.print(f"  {blank['text']}  {told}")
+    took = duration(found["seconds"])
+    console.print(f"Everything took {took}. The corpus, the run and the model: {found['folder']}")
+    console.print(f'Go on: maskery fill {found["run"]} "{BLANKS[0]}"')
 
 
 def collect(folder: Path) -> Corpus:
     from maskery.cli.demo_text import documents
-    from maskery.cli.output import progress, say
+    from maskery.cli.output import counted, progress, say
     from maskery.corpus.store import Corpus
 
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / "text.txt"
     found = documents()
     text.write_text("\n\n".join(found) + "\n", encoding="utf-8")
-    say(f"1. text: Python's own documentation, {len(found)} documents, {text.stat().st_size / 1e6:.1f} MB")
+    say(f"1. text: Python's own documentation, {counted(len(found), 'document')}, {text.stat().st_size / 1e6:.1f} MB")
     with progress("2. corpus") as update:
         corpus = Corpus.build(
             [text], folder / "corpus", vocab=VOCABULARY, heldout=0.05, progress=lambda done, total: update(done, total)
         )
     counts = corpus.counts
-    say(f"   {counts['tokens']:,} tokens, {counts['heldout_documents']} documents held out")
+    say(f"   {counted(counts['tokens'], 'token')}, {counted(counts['heldout_documents'], 'document')} held out")
     return corpus
 
 
@@ -104,7 +131,7 @@ def settle(corpus: Corpus, seconds: float) -> Recipe:
     import torch
 
     from maskery.cli import budget
-    from maskery.cli.output import say
+    from maskery.cli.output import counted, say
     from maskery.recipes.recipe import recipe
 
     open_ended = recipe("bert", SETTINGS, size=SIZE)
@@ -115,8 +142,8 @@ def settle(corpus: Corpus, seconds: float) -> Recipe:
     threads = min(speeds, key=lambda number: speeds[number][0].seconds)
     torch.set_num_threads(threads)
     steps = budget.steps_within(seconds, speeds[threads], 0, open_ended.training.eval_rows)
-    measured = ", ".join(f"{1000 * each[0].seconds:.0f} ms with {n} threads" for n, each in speeds.items())
-    say(f"3. training: recipe bert, size {SIZE}, {steps:,} steps; measured for one: {measured}")
+    measured = ", ".join(f"{1000 * each[0].seconds:.0f} ms with {counted(n, 'thread')}" for n, each in speeds.items())
+    say(f"3. training: recipe bert, size {SIZE}, {counted(steps, 'step')}; measured for one: {measured}")
     return open_ended.changed({"training.steps": steps, "training.save_every": max(1, steps // 2)})
 
 
@@ -140,17 +167,3 @@ def baselines(recipe: Recipe, corpus: Corpus) -> tuple[float, float]:
     labels = heldout.make(0, phase, np.zeros_like(rows), rows).targets["masked_token"].label
     frequent = int(corpus.facts.frequency.argmax())
     return untrained["eval/masked_token/accuracy"], float((labels == frequent).float().mean())
-
-
-def guesses(model: Model, text: str) -> str:
-    """The three likeliest tokens for the blank."""
-    import torch
-
-    assert model.tokenizer is not None, "a run saves its tokenizer"
-    ids, segments = model.tokenizer.encode(text)
-    blank = ids.index(model.tokenizer.specials.mask or 0)
-    with torch.no_grad():
-        scores = model.logits(torch.tensor([ids]), segments=torch.tensor([segments]))[0, blank].softmax(0)
-    best = scores.topk(3)
-    names = model.tokenizer.tokens(best.indices.numpy())
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(names, best.values.tolist(), strict=True))

@@ -9,20 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption
+from maskery.cli.settings import JsonOption, PickleOption
 
 
 def doctor(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="A corpus, a run or a model.")] = None,
+    allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Describe this machine, and check folders byte by byte. Exit code 2 if something is damaged."""
     from maskery.cli.output import emit_json, results
 
-    verdicts = [examine(path) for path in paths or ()]
+    verdicts = [examine(path, allow_pickle) for path in paths or ()]
     packages, extras = dependencies()
     missing = [name for name, version in packages.items() if version is None]
-    broken = bool(missing) or not all(verdict.whole for verdict in verdicts)
+    broken = bool(missing) or any(verdict.problems for verdict in verdicts)
     if as_json:
         folders = [asdict(verdict) | {"whole": verdict.whole} for verdict in verdicts]
         emit_json({"machine": machine_facts(), "packages": packages, "extras": extras, "folders": folders})
@@ -50,18 +51,20 @@ class Verdict:
     kind: str = "unknown"
     facts: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    opened: bool = True
+    """False where the weights are a pickle that was not asked for: neither whole nor damaged, as far as is known."""
 
     @property
     def whole(self) -> bool:
-        return not self.problems
+        return self.opened and not self.problems
 
     def text(self) -> str:
         if self.kind == "unknown":
             return f"{self.path}: {'; '.join(self.problems)}"
-        told = [
-            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in self.facts.items()
-        ]
-        head = f"{self.path}: {self.kind}, {'whole' if self.whole else 'DAMAGED'}"
+        plain = {name.replace("heldout_", "held out "): value for name, value in self.facts.items()}
+        told = [f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in plain.items()]
+        state = "DAMAGED" if self.problems else "whole" if self.opened else "pickle, not opened"
+        head = f"{self.path}: {self.kind}, {state}"
         return "\n".join(
             [
                 f"{head} ({', '.join(told)})" if told else head,
@@ -109,7 +112,7 @@ def dependencies() -> tuple[dict[str, str | None], dict[str, dict[str, str | Non
     return core, extras
 
 
-def examine(path: Path) -> Verdict:
+def examine(path: Path, allow_pickle: bool = False) -> Verdict:
     """Look at one folder; whatever is wrong becomes a line of the verdict."""
     from maskery.errors import MaskeryError
 
@@ -118,9 +121,9 @@ def examine(path: Path) -> Verdict:
         if (path / "tokens.bin").exists() or (path / "flags.bin").exists():
             _corpus(path, verdict)
         elif (path / "recipe.toml").exists() or (path / "checkpoints").exists():
-            _run(path, verdict)
+            _run(path, verdict, allow_pickle)
         elif (path / "config.json").exists():
-            _model(path, "model", verdict)
+            _model(path, "model", verdict, allow_pickle)
         else:
             verdict.problems.append("no such path" if not path.exists() else "is no corpus, no run and no model")
     except MaskeryError as error:
@@ -145,19 +148,26 @@ def _corpus(path: Path, verdict: Verdict) -> None:
         verdict.problems.append("the tokenizer is not the one the corpus was built with")
 
 
-def _model(path: Path, kind: str, verdict: Verdict) -> None:
+def _model(path: Path, kind: str, verdict: Verdict, allow_pickle: bool) -> None:
     from maskery.checkpoint.load import load
+    from maskery.checkpoint.locate import read_config, verify
+    from maskery.checkpoint.tensors import is_pickle
     from maskery.files import MANIFEST
 
     verdict.kind = kind
-    model = load(path)
+    if is_pickle(path) and not allow_pickle:
+        verify(path)
+        verdict.opened = False
+        verdict.facts |= {"family": read_config(path)["model_type"], "repair": "--allow-pickle reads its tensors"}
+        return
+    model = load(path, allow_pickle=allow_pickle)
     verdict.facts |= {"family": model.family, "parameters": model.parameters_by_part()["total"]}
     if not (path / MANIFEST).is_file():
         verdict.facts["checksums"] = "none (no manifest.json)"
     verdict.facts |= {name: len(found) for name in ("missing", "unused") if (found := getattr(model.report, name))}
 
 
-def _run(path: Path, verdict: Verdict) -> None:
+def _run(path: Path, verdict: Verdict, allow_pickle: bool) -> None:
     """Every checkpoint, and the final model where there is one; one damaged part does not hide another."""
     from maskery.checkpoint.locate import verify
     from maskery.errors import MaskeryError
@@ -176,6 +186,6 @@ def _run(path: Path, verdict: Verdict) -> None:
     for place in [each for _, each in points] + [path] * finished:
         try:
             verify(place)  # `load` would go on to a checkpoint where the final model is gone
-            _model(place, "run", verdict)
+            _model(place, "run", verdict, allow_pickle)
         except MaskeryError as error:
             verdict.problems.append(error.text())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption
+from maskery.cli.settings import JsonOption, PickleOption
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,21 +18,22 @@ def fill(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder.")],
     text: Annotated[str, typer.Argument(help="A text with [MASK] in it.")],
     top: Annotated[int, typer.Option("--top", min=1, help="How many candidates to show.")] = 5,
-    allow_pickle: Annotated[bool, typer.Option("--allow-pickle", help="Read pytorch_model.bin.")] = False,
+    allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the most probable tokens for each [MASK]."""
     from maskery.checkpoint.load import load
-    from maskery.cli.output import emit_json, say
+    from maskery.cli.output import counted, emit_json, say
 
     loaded = load(model, allow_pickle=allow_pickle)
-    if loaded.note:
-        say(loaded.note)
+    for line in [*([loaded.note] if loaded.note else []), *loaded.report.lines()]:
+        say(line)
     found = candidates(loaded, text, top)
     if len(found["masks"]) > 1:
         say(f"{len(found['masks'])} masks, each filled by itself: none sees what another was filled with")
     if found["unknown"]:
-        say(f"{found['unknown']} tokens of the text are not in the vocabulary")
+        told = counted(found["unknown"], "token")
+        say(f"{told} of the text {'is' if found['unknown'] == 1 else 'are'} not in the vocabulary")
     emit_json(found) if as_json else _print(found)
 
 

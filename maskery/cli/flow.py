@@ -1,25 +1,41 @@
-"""`maskery inspect --flow`: who sees whom in one short row, what each layer knows, and whether a question leaks."""
+"""`maskery inspect --flow`: who sees whom in one short row, what each layer knows, and whether a question leaks.
+
+Rows are those of a corpus, cut short, or made up where none is given: what can be read depends on their layout, not on
+their words.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from maskery import randomness
 from maskery.batches import Batch
-from maskery.corpus.store import Corpus
-from maskery.feed import Feed
-from maskery.model.flow import find_leak, reach, visible_row
+from maskery.cli.output import counted
+from maskery.corpus.store import Corpus, CorpusFacts, Flag
+from maskery.corruption.corrupt import corrupt
+from maskery.feed import Feed, padded
+from maskery.model.flow import Reading, reach, visible_row
+from maskery.objectives.config import OBJECTIVES
 from maskery.recipes.recipe import Recipe, Refusal, check
+from maskery.rows.config import PAIRS
+from maskery.rows.ragged import Rows
 from maskery.system import System
+from maskery.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 LENGTH = 16
 """Slots of the row that is drawn: a matrix of it fits half a terminal."""
+ROWS = 64
+"""Rows whose targets are asked; one of them is drawn."""
+MADE_UP = (["one", "day", "the", "old", "cat", "sat"], ["it", "was", "warm"])
+"""With [CLS] and two [SEP] a row of twelve slots."""
 _SEEN, _UNSEEN = "██", "· "
 
 
@@ -27,54 +43,88 @@ _SEEN, _UNSEEN = "██", "· "
 class Flow:
     """What is drawn; found even for recipes that are refused, because that is when it is wanted."""
 
-    batch: Batch
     tokens: list[str]
     visible: Tensor
     """(t,t)"""
     layers: list[Tensor]
     """L+1 of (t,t): before the first layer and after each."""
-    verdicts: dict[str, str | None]
-    """Each objective's leak, or None."""
-    unasked: tuple[str, ...]
-    """Objectives whose answer stands in no slot."""
+    rows: int
+    """Rows whose targets were asked."""
+    readings: dict[str, Reading | None]
+    """For each objective; None where its answer stands in no slot."""
     refusals: list[Refusal]
-
-    @property
-    def leaks(self) -> bool:
-        return any(self.verdicts.values())
 
     def plain(self) -> dict[str, Any]:
         return {
             "tokens": self.tokens,
             "visible": self.visible.int().tolist(),
             "layers": [known.int().tolist() for known in self.layers],
-            "leaks": self.verdicts,
+            "rows": self.rows,
+            "leaks": {name: each and each.leak and each.leak.text() for name, each in self.readings.items()},
+            "targets": {name: each.targets for name, each in self.readings.items() if each is not None},
+            "kept": {name: each.kept for name, each in self.readings.items() if each is not None},
             "refused": [{"piece": r.piece, "reason": r.reason, "repair": r.repair} for r in self.refusals],
         }
 
 
-def flow_of(recipe: Recipe, corpus: Corpus, seed: int) -> Flow:
-    """The flow in the first row that the recipe makes when rows are `LENGTH` slots long."""
-    feed = Feed(recipe.changed({"training.length": LENGTH, "training.phases": []}), corpus, seed)
-    phase, epochs, numbers = feed.numbers(0)
-    batch = feed.make(0, phase, epochs[:1], numbers[:1])
+def flow_of(recipe: Recipe, corpus: Corpus | None, seed: int) -> Flow:
+    """The flow in a row of the recipe: the one that leaks, or the first."""
+    if corpus is None:
+        tokenizer = _made_up_tokenizer()
+        batch = _made_up(recipe, tokenizer, seed)
+    else:
+        tokenizer = corpus.tokenizer
+        feed = Feed(recipe.changed({"training.length": LENGTH, "training.phases": []}), corpus, seed)
+        phase, epochs, numbers = feed.numbers(0)
+        batch = feed.make(0, phase, epochs[:ROWS], numbers[:ROWS])
     with torch.device("meta"):  # shapes and names alone: the weights play no part
-        system = System(recipe, corpus.vocabulary)
-    visible = visible_row(system.network.visibility, batch, 0)
-    verdicts: dict[str, str | None] = {}
-    for name, objective in system.objectives.items():
-        answers = objective.answers(batch)
-        leak = None if answers is None else find_leak(system.network, batch, answers.asked, answers.answer)
-        verdicts[name] = None if leak is None else leak.text()
+        system = System(recipe, tokenizer.vocabulary)
+    readings = system.readings(batch)
+    row = next((each.leak.row for each in readings.values() if each is not None and each.leak is not None), 0)
+    visible = visible_row(system.network.visibility, batch, row)
     return Flow(
-        batch=batch,
-        tokens=corpus.tokenizer.tokens(batch.ids[0, : int(batch.length[0])].numpy()),
+        tokens=tokenizer.tokens(batch.ids[row, : int(batch.length[row])].numpy()),
         visible=visible,
         layers=reach(visible, recipe.model.layers),
-        verdicts=verdicts,
-        unasked=tuple(name for name, objective in system.objectives.items() if objective.answers(batch) is None),
+        rows=batch.size,
+        readings=readings,
         refusals=check(recipe),
     )
+
+
+def _made_up_tokenizer() -> Tokenizer:
+    words = [word for piece in MADE_UP for word in piece]
+    return Tokenizer.from_pieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+
+
+def _made_up(recipe: Recipe, tokenizer: Tokenizer, seed: int) -> Batch:
+    """The same few words in `ROWS` rows, each with a corruption of its own; two pieces where the recipe has pairs."""
+    labels = PAIRS.get(recipe.rows.pair).labels
+    pieces = MADE_UP if labels else (MADE_UP[0] + MADE_UP[1],)
+    tokens = ["[CLS]"]
+    segment = [0]
+    for number, piece in enumerate(pieces):
+        tokens += [*piece, "[SEP]"]
+        segment += [number] * (len(piece) + 1)
+    ids = np.array([tokenizer.id(token) for token in tokens] * ROWS, dtype=np.int32)
+    special = np.array([token in ("[CLS]", "[SEP]") for token in tokens] * ROWS)
+    numbers = np.arange(ROWS)
+    rows = Rows(
+        number=numbers,
+        start=np.arange(ROWS + 1) * len(tokens),
+        ids=ids,
+        original=ids.copy(),
+        flags=np.where(special, 0, int(Flag.WORD)).astype(np.uint8),
+        special=special,
+        segment=np.array(segment * ROWS, dtype=np.uint8),
+        document=np.array(segment * ROWS, dtype=np.int32),
+        edit=np.zeros(len(ids), dtype=np.uint8),
+        label=numbers % len(labels) if labels else np.full(ROWS, -1),
+    )
+    facts = CorpusFacts(tokenizer.vocabulary, tokenizer.specials, lambda: np.bincount(ids), lambda: tokenizer.ordinary)
+    corrupted = corrupt(rows, recipe.corruption, randomness.keys(seed, "flow", numbers), facts)
+    objectives = {name: OBJECTIVES.get(name)() for name in recipe.objectives}
+    return padded(corrupted, 0, objectives, tokenizer.specials.pad, recipe.model.position_offset)
 
 
 def print_flow(flow: Flow, console: Console) -> None:
@@ -84,14 +134,25 @@ def print_flow(flow: Flow, console: Console) -> None:
         name = f"layer {first}" if first == last else f"layers {first} to {last}"
         console.print(f"\nwhat each position knows after {name}")
         _print_matrix(flow.layers[last], flow.tokens, console)
-    console.print()
-    for name, leak in flow.verdicts.items():
-        if name in flow.unasked:
-            console.print(f"{name}: the answer stands in no position, so none can be reached")
-        else:
-            console.print(f"{name}: no target can reach its answer" if leak is None else f"{name}: LEAKS: {leak}")
+    console.print(f"\nin {counted(flow.rows, 'row')} like this one")
+    for name, reading in flow.readings.items():
+        console.print(f"{name}: {verdict(reading)}")
     for refusal in flow.refusals:
         console.print(f"refused: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
+
+
+def verdict(reading: Reading | None) -> str:
+    """Whether a question can be answered by reading the answer."""
+    if reading is None:
+        return "the answer stands in no position, so none can be reached"
+    if reading.leak is not None:
+        return f"LEAKS: {reading.leak.text()}"
+    if not reading.targets:
+        return "nothing is asked"
+    if reading.kept == reading.targets:
+        return f"every target ({reading.kept}) is left in the input on purpose (keep), where it can read its answer"
+    apart = f", apart from the {reading.kept} of {reading.targets} left in the input on purpose (keep)"
+    return "no target can reach its answer" + apart * bool(reading.kept)
 
 
 def _print_matrix(matrix: Tensor, tokens: list[str], console: Console) -> None:

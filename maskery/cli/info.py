@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption, SetOption, SizeOption, parse_settings
+from maskery.cli.settings import JsonOption, PickleOption, SetOption, SizeOption, parse_settings
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def info(
         int | None, typer.Option("--vocab", min=1, help=f"Size of a recipe's vocabulary; {VOCABULARY:,} if not given.")
     ] = None,
     settings: SetOption = None,
-    allow_pickle: Annotated[bool, typer.Option("--allow-pickle", help="Read pytorch_model.bin.")] = False,
+    allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print family, shape, parameters by part, memory and operations."""
@@ -118,6 +118,8 @@ def _print(facts: dict[str, Any]) -> None:
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    from maskery.checkpoint.state import KINDS, told
+
     shape, cost, work = facts["shape"], facts["memory"], facts["operations"]
     lines = [
         (facts["kind"], facts["source"]),
@@ -138,9 +140,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("operations", f"{work['forward_per_token'] / 1e6:,.1f} million a token in rows of {work['length']}; "
                        f"{work['training_per_token'] / 1e6:,.1f} in training"),
     ]  # fmt: skip
-    for kind in ("missing", "unused", "ignored"):
-        if facts.get(kind):
-            lines.append((f"{kind} tensors", f"{len(facts[kind])}: {', '.join(facts[kind][:5])}"))
+    lines += told({kind: facts.get(kind, ()) for kind in KINDS}).items()
     return lines + [("note", note) for note in facts["notes"]]
 
 

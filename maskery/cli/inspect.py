@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from maskery.corpus.store import Corpus
     from maskery.feed import Feed
+    from maskery.recipes.recipe import Recipe
     from maskery.rows.ragged import Rows
 
 SHOWN = 3
@@ -26,7 +28,10 @@ STYLES = {"mask": "bold red", "random": "bold yellow", "keep": "bold green", "si
 
 def inspect(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file.")],
-    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="A folder made by maskery corpus build.")],
+    corpus: Annotated[
+        Path | None,
+        typer.Option("--corpus", metavar="DIR", help="A folder made by maskery corpus build; --flow needs none."),
+    ] = None,
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows to measure.")] = 1000,
     flow: Annotated[bool, typer.Option("--flow", help="Draw who sees whom, and look for leaks.")] = False,
     size: SizeOption = None,
@@ -35,7 +40,6 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show the first rows that training will see, and measure what corruption did to many of them."""
-    from maskery.cli.flow import flow_of, print_flow
     from maskery.cli.output import emit_json, results, say
     from maskery.corpus.store import Corpus
     from maskery.feed import Feed
@@ -46,18 +50,22 @@ def inspect(
     if rows < 1:
         raise InputError(f"--rows {rows}: there is nothing to measure", repair="--rows 1000")
     asked = read(recipe, parse_settings(settings), size=size)
-    store = Corpus.open(corpus)
-    feed = Feed(asked, store, asked.training.seed if seed is None else seed)
+    seed = asked.training.seed if seed is None else seed
+    store = None if corpus is None else Corpus.open(corpus)
+    if flow:
+        _show_flow(asked, store, seed, as_json)
+        return
+    if store is None:
+        raise InputError(
+            "there are no rows without a corpus", repair="add --corpus DIR, or --flow to draw a made-up row"
+        )
+    feed = Feed(asked, store, seed)
     found: dict[str, Any] = {"recipe": asked.name, "unit": asked.corruption.unit}
     found |= measure(feed, rows).plain() | {"nominal": nominal(feed)}
-    drawn = flow_of(asked, store, feed.seed) if flow else None
     if as_json:
-        emit_json(found if drawn is None else found | {"flow": drawn.plain()})
+        emit_json(found)
         return
     console = results()
-    if drawn is not None:
-        print_flow(drawn, console)
-        return
     print_rows(feed, console)
     print_rates(found, console)
     for name, number in feed.plan(feed.phases[0]).counts.items():
@@ -65,6 +73,14 @@ def inspect(
             say(f"of the whole plan: {name.replace('_', ' ')} {number:,}")
     for refusal in check(asked):
         say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
+
+
+def _show_flow(asked: Recipe, store: Corpus | None, seed: int, as_json: bool) -> None:
+    from maskery.cli.flow import flow_of, print_flow
+    from maskery.cli.output import emit_json, results
+
+    drawn = flow_of(asked, store, seed)
+    emit_json({"recipe": asked.name, "flow": drawn.plain()}) if as_json else print_flow(drawn, results())
 
 
 def nominal(feed: Feed) -> dict[str, Any]:
@@ -114,19 +130,23 @@ def row_text(rows: Rows, place: int, segment: int, feed: Feed) -> Text:
 
 
 def print_rates(found: dict[str, Any], console: Console) -> None:
+    from maskery.cli.output import counted
+
     asked = found["nominal"]
-    console.print(f"measured over {found['rows']:,} rows, {found['tokens']:,} positions (recipe's own figure behind)")
+    told = f"measured over {counted(found['rows'], 'row')}, {counted(found['tokens'], 'position')}"
+    console.print(f"{told} (recipe's own figure behind)")
     lines = {"chosen": f"{_percent(found['chosen_rate'])} of ordinary positions  ({_percent(asked['chosen_rate'])})"}
     for name in {**asked["replaced"], **found["replaced"]}:
         share = f"{_percent(found['replaced'].get(name, 0.0))} of the chosen"
         lines[f"  {name}"] = f"{share}  ({_percent(asked['replaced'].get(name, 0.0))})"
     for name, share in found["pair"].items():
         lines[f"pair {name}"] = f"{_percent(share)} of pairs"
-    spans = found["span_words"]
-    lines["unit"] = str(found["unit"])
-    lines["runs of chosen"] = f"{spans['mean']:.2f} words in the mean: {_histogram(spans['histogram'])}"
-    lines["spans as drawn"] = f"{spans['drawn_mean']:.2f} words in the mean: {_histogram(spans['drawn_histogram'])}"
-    lines["words split"] = f"{_percent(found['words_split'])} of the words touched"
+    if found["replaced"]:
+        spans = found["span_words"]
+        lines["unit"] = str(found["unit"])
+        lines["runs of chosen"] = f"{spans['mean']:.2f} words in the mean: {_histogram(spans['histogram'])}"
+        lines["spans as drawn"] = f"{spans['drawn_mean']:.2f} words in the mean: {_histogram(spans['drawn_histogram'])}"
+        lines["words split"] = f"{_percent(found['words_split'])} of the words touched"
     width = max(map(len, lines))
     for name, value in lines.items():
         console.print(f"  {name:{width}}  {value}")

@@ -104,6 +104,11 @@ class _Lines:
         say(f"{self.label}: done in {duration(self.clock() - self.begun)}")
 
 
+def counted(number: int, noun: str) -> str:
+    """1 row, 1,000 rows"""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def duration(seconds: float) -> str:
     """90.4 -> 1m 30s"""
     whole = round(seconds)

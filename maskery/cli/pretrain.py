@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption, SetOption, SizeOption, parse_settings
+from maskery.cli.settings import JsonOption, PickleOption, SetOption, SizeOption, parse_settings
 
 if TYPE_CHECKING:
     from maskery.cli.choices import Asked, Choice
     from maskery.cli.live import Meter
     from maskery.corpus.store import Corpus
+    from maskery.model.config import Shape
     from maskery.recipes.recipe import Recipe
     from maskery.train.run import Run
 
@@ -35,12 +36,13 @@ def pretrain(
     start_from: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Begin with the weights of this model.")
     ] = None,
+    allow_pickle: PickleOption = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model. What is left open is chosen so that it finishes on a CPU, and told."""
     from maskery.cli.choices import Asked, flat
-    from maskery.cli.output import duration, emit_json, results, say
+    from maskery.cli.output import counted, duration, emit_json, results, say
     from maskery.corpus.store import Corpus
 
     began = time.monotonic()
@@ -56,15 +58,16 @@ def pretrain(
         seed=seed,
         save_every=save_every,
         start_from=start_from,
+        allow_pickle=allow_pickle,
     )
     store = Corpus.open(corpus)
     resolved = settle(asked, store, out, resume, began)
-    run = train(resolved, store, out, resume, start_from=start_from, workers=workers)
+    run = train(resolved, store, out, resume, start_from=start_from, workers=workers, allow_pickle=allow_pickle)
     took = time.monotonic() - began
     if as_json:
         emit_json(summary(run, took))
         return
-    results().print(f"{out}: a model of {resolved.training.steps:,} steps, in {duration(took)}")
+    results().print(f"{out}: a model of {counted(resolved.training.steps, 'step')}, in {duration(took)}")
     mask = store.tokenizer.names.get("mask", "[MASK]")
     say(f'next: maskery fill {out} "a text with {mask} in it"        maskery info {out}')
 
@@ -86,15 +89,24 @@ def settle(asked: Asked, corpus: Corpus, out: Path, resume: bool, began: float) 
     if stored is not None and RunFolder(out).state.get("from"):
         model = stored.model
     elif asked.start_from is not None:
-        from maskery.checkpoint.load import load
-
-        model = load(asked.start_from).config
+        model = _shape_to_start_from(asked.start_from, asked.allow_pickle)
     chosen = choices(asked, model)
     resolved = resolve(asked, chosen, stored)
     for choice in chosen:
         say(choice.reason if stored is None else f"as the run was started: {_values(resolved, choice, asked)}")
     resolved.require()
     return _with_saving(_with_steps(resolved, asked, corpus, stored, began), asked)
+
+
+def _shape_to_start_from(path: Path, allow_pickle: bool) -> Shape:
+    """The shape of a model; what was found when it was opened is told."""
+    from maskery.checkpoint.load import load
+    from maskery.cli.output import say
+
+    loaded = load(path, allow_pickle=allow_pickle)
+    for line in [*([loaded.note] if loaded.note else []), *loaded.report.lines()]:
+        say(f"{path}: {line}")
+    return loaded.config
 
 
 def _values(resolved: Recipe, choice: Choice, asked: Asked) -> str:
@@ -106,19 +118,21 @@ def _values(resolved: Recipe, choice: Choice, asked: Asked) -> str:
 
 def _with_steps(resolved: Recipe, asked: Asked, corpus: Corpus, stored: Recipe | None, began: float) -> Recipe:
     from maskery.cli import budget
-    from maskery.cli.choices import CPU_BUDGET
-    from maskery.cli.output import say
+    from maskery.cli.choices import CPU_BUDGET, on_cpu
+    from maskery.cli.output import counted, say
 
-    if "training.steps" in asked.given:
+    if asked.tokens is None and asked.budget is None and "training.steps" in asked.given:
         return resolved
     if asked.tokens is not None:
         steps, each = budget.steps_for_tokens(asked.tokens, resolved, corpus)
-        say(f"--tokens {asked.tokens:,}: {steps:,} steps of {each:,.0f} positions in the mean")
+        say(f"--tokens {asked.tokens:,}: {counted(steps, 'step')} of {each:,.0f} positions in the mean")
         return resolved.changed({"training.steps": steps})
     if stored is not None:
-        say(f"as the run was started: {stored.training.steps:,} steps")
+        say(f"as the run was started: {counted(stored.training.steps, 'step')}")
         return resolved.changed({"training.steps": stored.training.steps})
     if asked.open_ended:
+        if not on_cpu():
+            return resolved
         say(
             f"--budget {CPU_BUDGET}: {resolved.training.steps:,} steps, as published, take days on a CPU "
             "(choose with --steps, --tokens or --budget)"
@@ -130,19 +144,19 @@ def _with_steps(resolved: Recipe, asked: Asked, corpus: Corpus, stored: Recipe |
     left = seconds - (time.monotonic() - began)
     steps = budget.steps_within(left, speeds, training.eval_every, eval_rows)
     measured = ", ".join(f"{1000 * speed.seconds:.0f} ms at length {speed.phase.length}" for speed in speeds)
-    say(f"--budget {asked.budget or CPU_BUDGET}: {steps:,} steps; measured for one update: {measured}")
+    say(f"--budget {asked.budget or CPU_BUDGET}: {counted(steps, 'step')}; measured for one update: {measured}")
     return resolved.changed({"training.steps": steps})
 
 
 def _with_saving(resolved: Recipe, asked: Asked) -> Recipe:
     """A run shorter than the recipe's distance between checkpoints still gets some."""
-    from maskery.cli.output import say
+    from maskery.cli.output import counted, say
 
     training = resolved.training
     if "training.save_every" in asked.given or training.steps >= training.save_every:
         return resolved
     every = max(1, training.steps // 4)
-    say(f"--save-every {every}: the run is shorter than {training.save_every} steps")
+    say(f"--save-every {every}: the run is shorter than {counted(training.save_every, 'step')}")
     return resolved.changed({"training.save_every": every})
 
 
@@ -154,6 +168,7 @@ def train(
     *,
     start_from: Path | None = None,
     workers: int = 0,
+    allow_pickle: bool = False,
 ) -> Run:
     """Train with a live display."""
     from maskery.cli.live import Display
@@ -163,7 +178,15 @@ def train(
     resolved.require()
     with Display(meter_of(resolved, corpus)) as display:
         return train_model(
-            resolved, corpus, out, resume, start_from=start_from, workers=workers, on_update=display.update, say=say
+            resolved,
+            corpus,
+            out,
+            resume,
+            start_from=start_from,
+            allow_pickle=allow_pickle,
+            workers=workers,
+            on_update=display.update,
+            say=say,
         )
 
 

@@ -15,6 +15,7 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, e.g. model.layers=4."),
 ]
 SizeOption = Annotated[str | None, typer.Option("--size", help="tiny, mini, small, medium, base or large.")]
+PickleOption = Annotated[bool, typer.Option("--allow-pickle", help="Read pytorch_model.bin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

@@ -19,7 +19,7 @@ from maskery.corpus.store import DATA, FORMAT, Corpus
 from maskery.corpus.workers import encode_all
 from maskery.corpus.writer import StoreWriter
 from maskery.errors import ExistsError, InputError, TextError
-from maskery.files import MANIFEST, describe, new_folder, write_json
+from maskery.files import MANIFEST, describe, new_folder, sealed, write_json
 from maskery.text.tokenizer import Tokenizer
 from maskery.text.training import KINDS, default_size
 from maskery.text.words import SEGMENTERS
@@ -128,7 +128,7 @@ def _fill(
         "sources": [{"file": str(path), "bytes": path.stat().st_size} for path in sources],
         "files": described,
     }
-    write_json(folder / MANIFEST, manifest)
+    write_json(folder / MANIFEST, sealed(manifest))
 
 
 def _chunks(sources: list[Path], errors: reader.Errors, tally: reader.Tally, hashes: array[int]) -> Iterator[_Chunk]:

@@ -29,7 +29,7 @@ _SUFFIXES = {".gz": "gzip"}
 
 _BLOCK = 1 << 20
 LONGEST_LINE = 1 << 20
-"""Characters; a longer line is cut, so that one file without line feeds cannot fill the memory."""
+"""Characters; a longer line is cut, so that no row of work is larger. (One line at a time is held in memory.)"""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import DATA, token_dtype
 from maskery.errors import CorpusError, UnknownName
-from maskery.files import MANIFEST, damage
+from maskery.files import MANIFEST, damage, seal_broken
 from maskery.text.tokenizer import Specials, Tokenizer
 
 if TYPE_CHECKING:
@@ -197,6 +197,12 @@ def _manifest(path: Path) -> dict[str, Any]:
     if manifest.get("format") != FORMAT:
         raise CorpusError(
             f"the corpus has format {manifest.get('format')}, this version reads {FORMAT}", where=path, repair=_REBUILD
+        )
+    if seal_broken(manifest):
+        raise CorpusError(
+            "manifest.json does not match its own checksum: some byte has changed since it was written",
+            where=path,
+            repair=_REBUILD,
         )
     wanted = ("fingerprint", "vocabulary", "specials", "counts", "files")
     missing = [key for key in wanted if key not in manifest]

@@ -69,7 +69,10 @@ def budget(rows: Rows, rate: float, row_keys: Keys) -> NDArray[np.int64]:
 
 
 def choose(units: Units, spans: Spans, budgets: NDArray[np.int64]) -> Chosen:
-    """Take each row's spans from the front as long as all of them fit into its budget."""
+    """Take each row's spans from the front as long as all of them fit into its budget.
+
+    For spans of one slot this meets the budget exactly; longer spans will need a rule for one that does not fit.
+    """
     edge = np.concatenate(([0], np.cumsum(units.length)))
     size = edge[spans.first + spans.count] - edge[spans.first]
     used = np.concatenate(([0], np.cumsum(size)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from maskery.batches import Batch
+from maskery.batches import Batch, Edit
 from maskery.model.transformer import Network, inputs_of
 from maskery.model.visibility import View, Visibility, dense
 
@@ -68,24 +68,56 @@ class Leak:
     def text(self) -> str:
         if self.layer == 0:
             return f"position {self.asked} holds its own answer in the input"
-        way = f"through position {' and '.join(map(str, self.path))}" if self.path else "directly"
-        answer = "" if self.asked == self.answer else f", which stands at position {self.answer},"
-        return f"position {self.asked} reaches its own answer{answer} in layer {self.layer} {way}"
+        slots = " and ".join(map(str, self.path))
+        way = f"through position{'s' * (len(self.path) > 1)} {slots}" if self.path else "directly"
+        answer = "" if self.asked == self.answer else f" (the answer stands at position {self.answer})"
+        return f"position {self.asked} reaches its own answer in layer {self.layer} {way}{answer}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the targets of one question can read of their answers."""
+
+    targets: int
+    leak: Leak | None
+    """The first target whose answer stands, for no reason, where it can read it."""
+    kept: int
+    """Targets whose answer corruption chose and left in the input on purpose, where they can read it."""
+
+
+def read_answers(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Reading:
+    """`asked` and `answer` are flat slots: a target, and where what it is asked for stands."""
+    edit = batch.edit.flatten()[answer]
+    kept = edit == Edit.KEEP
+    return Reading(
+        targets=len(asked),
+        leak=find_leak(network, batch, asked, answer),
+        kept=int(_reached(network, batch, asked[kept], answer[kept]).sum()),
+    )
 
 
 def find_leak(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Leak | None:
     """The first target whose answer stands in a slot that corruption left as it was and that it can reach."""
-    slots = batch.ids.shape[1]
-    shown = (batch.edit == 0).flatten()[answer]
+    shown = batch.edit.flatten()[answer] == Edit.NONE
     asked, answer = asked[shown], answer[shown]
+    found = _reached(network, batch, asked, answer).nonzero().flatten().tolist()
+    if not found:
+        return None
+    row, query = divmod(int(asked[found[0]]), batch.ids.shape[1])
+    visible = visible_row(network.visibility, batch, row)
+    slot = int(answer[found[0]]) % batch.ids.shape[1]
+    return _trace(reach(visible, network.shape.layers), visible, row, query, slot)
+
+
+def _reached(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Tensor:
+    """(n,) whether the last state of a target depends on the slot of its answer."""
+    slots = batch.ids.shape[1]
+    found = torch.zeros(len(asked), dtype=torch.bool)
     for row in torch.unique(asked // slots).tolist():
         mine = asked // slots == row
-        steps = reach(visible_row(network.visibility, batch, row), network.shape.layers)
-        questions = zip((asked[mine] % slots).tolist(), (answer[mine] % slots).tolist(), strict=True)
-        for query, slot in questions:
-            if bool(steps[-1][query, slot]):
-                return _trace(steps, visible_row(network.visibility, batch, row), row, query, slot)
-    return None
+        last = reach(visible_row(network.visibility, batch, row), network.shape.layers)[-1]
+        found[mine] = last[asked[mine] % slots, answer[mine] % slots]
+    return found
 
 
 def _trace(steps: list[Tensor], visible: Tensor, row: int, asked: int, answer: int) -> Leak:

@@ -66,6 +66,16 @@ def next_sentence_out_of_sight(recipe: Recipe) -> Refusal | None:
     )
 
 
+def pair_taken_apart(recipe: Recipe) -> Refusal | None:
+    if recipe.rows.pair == "none" or recipe.visibility.kind not in ("packed", "packed_causal"):
+        return None
+    return Refusal(
+        piece="visibility.kind",
+        reason=f'"{recipe.visibility.kind}" hides the second segment of a pair from the first',
+        repair='rows.pair = "none" with --set objectives.next_sentence=false, or visibility.kind = "full"',
+    )
+
+
 def segments_too_few(recipe: Recipe) -> Refusal | None:
     if recipe.rows.pair == "none" or recipe.model.segments != 1:
         return None
@@ -151,6 +161,7 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_objective,
     no_weight,
     segments_too_few,
+    pair_taken_apart,
     next_sentence_without_pairs,
     next_sentence_out_of_sight,
     masked_token_without_corruption,

@@ -33,6 +33,8 @@ class Layer:
     where: str
     data: Tables
     text: str | None = None
+    shipped: bool = False
+    """Whether it is a file that comes with the package."""
 
     def place(self, key: tuple[str, ...]) -> str:
         line = None if self.text is None else line_of(self.text, key)
@@ -63,7 +65,7 @@ def file_layers(source: str | PathLike[str]) -> list[Layer]:
         data = parse(text, where)
         parent = data.pop("extends", None)
         data.setdefault("name", path.stem)
-        layers.insert(0, Layer(where=where, data=data, text=text))
+        layers.insert(0, Layer(where=where, data=data, text=text, shipped=key.parent == FOLDER.resolve()))
         if parent is None:
             return layers
         if not isinstance(parent, str):

@@ -48,9 +48,10 @@ class RunFolder:
         return (self.path / "recipe.toml").is_file() and (self.path / STATE).is_file()
 
     def create(self, resolved: Recipe, state: dict[str, Any]) -> None:
-        (self.path / "checkpoints").mkdir(parents=True)
-        files.write_text(self.path / "recipe.toml", resolved.toml())
+        """State first: a folder with a recipe and no state is somebody's own, not a run that was just begun."""
+        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
         self.write_state(state)
+        files.write_text(self.path / "recipe.toml", resolved.toml())
 
     def write_state(self, state: dict[str, Any]) -> None:
         files.write_json(self.path / STATE, state)

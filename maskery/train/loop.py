@@ -6,8 +6,9 @@ An update is one optimiser step over all micro-batches. No weight moves before l
 from __future__ import annotations
 
 import math
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -17,6 +18,7 @@ from maskery import randomness
 from maskery.batches import Batch
 from maskery.errors import NonFiniteError, TrainingError
 from maskery.feed import Feed
+from maskery.phases import phase_at
 from maskery.recipes.recipe import Recipe
 from maskery.system import System
 from maskery.train.optimizers import Optimizer
@@ -42,36 +44,38 @@ class Update:
 class _Steps(Dataset[list[Batch]]):
     """Step number -> its micro-batches; what worker processes compute ahead."""
 
-    def __init__(self, feed: Feed, micro: int) -> None:
-        self.feed, self.micro = feed, micro
+    def __init__(self, feed: Feed, micro: Sequence[int]) -> None:
+        self.feed, self.micro = feed, tuple(micro)
 
     def __getitem__(self, step: int) -> list[Batch]:
-        return self.feed.micro_batches(step, 0, 1, self.micro)
+        return self.feed.micro_batches(step, 0, 1, self.micro[phase_at(self.feed.phases, step).number])
 
 
 def _as_it_is(item: list[Batch]) -> list[Batch]:
     return item
 
 
-def batches_from(feed: Feed, start: int, stop: int, micro: int, workers: int) -> Iterator[list[Batch]]:
+def _leave_signals_to_the_main_process(_worker: int) -> None:
+    """A signal to the whole group must not kill the workers while the main process finishes its step and saves."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def batches_from(feed: Feed, start: int, stop: int, micro: Sequence[int], workers: int) -> Iterator[list[Batch]]:
     """The micro-batches of steps start..stop-1, made by `workers` processes (0: here) ahead of their use."""
     steps = _Steps(feed, micro)
     if workers == 0:
         return (steps[step] for step in range(start, stop))
-    loader = DataLoader(steps, batch_size=None, sampler=range(start, stop), num_workers=workers, collate_fn=_as_it_is)
-    return _from_workers(iter(loader))
-
-
-def _from_workers(batches: Iterator[list[Batch]]) -> Iterator[list[Batch]]:
-    try:
-        yield from batches
-    except RuntimeError as error:
-        if "DataLoader worker (pid" not in str(error):
-            raise
-        raise TrainingError(
-            f"a process that makes batches died ({str(error).splitlines()[0]})",
-            repair="go on with --resume and --workers 0",
-        ) from error
+    return iter(
+        DataLoader(
+            steps,
+            batch_size=None,
+            sampler=range(start, stop),
+            num_workers=workers,
+            collate_fn=_as_it_is,
+            worker_init_fn=_leave_signals_to_the_main_process,
+        )
+    )
 
 
 @dataclass
@@ -80,7 +84,8 @@ class Trainer:
     feed: Feed
     system: System
     optimizer: Optimizer
-    micro: int
+    micro: list[int]
+    """Rows of one forward pass, for each phase."""
     step: int = 0
     """Updates done."""
     workers: int = 0
@@ -92,12 +97,14 @@ class Trainer:
         self.system.train()
         began, note = time.perf_counter(), ""
         while self.step < last:
-            for batches in batches_from(self.feed, self.step, last, self.micro, self.workers):
+            source = batches_from(self.feed, self.step, last, self.micro, self.workers)
+            while self.step < last:
                 try:
+                    batches = next(source)
                     losses, norm = self._gradient(batches)
                 except (RuntimeError, MemoryError) as error:
-                    self._halve(error)
-                    note = f"step {self.step + 1} was redone with micro-batches of {self.micro} rows: out of memory"
+                    rows = self._halve(error)
+                    note = f"step {self.step + 1} was redone with micro-batches of {rows} rows: out of memory"
                     break
                 lr = rate(self.recipe.training, self.step + 1)
                 self.optimizer.step(lr, self.step + 1)
@@ -151,15 +158,22 @@ class Trainer:
             torch._foreach_mul_(gradients, limit / norm)
         return norm
 
-    def _halve(self, error: RuntimeError | MemoryError) -> None:
-        """After an allocator's refusal: half the micro-batch. Any other error goes on as it is."""
+    def _halve(self, error: RuntimeError | MemoryError) -> int:
+        """After an allocator's refusal: half the phase's micro-batch. Any other error goes on, named if we know it."""
+        if "DataLoader worker (pid" in str(error):
+            raise TrainingError(
+                f"a process that makes batches died ({str(error).splitlines()[0]})",
+                repair="go on with --resume and --workers 0",
+            ) from error
         refused = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
         if not refused:
             raise error
         self.system.zero_grad(set_to_none=True)
-        if self.micro == 1:
+        phase = phase_at(self.feed.phases, self.step).number
+        if self.micro[phase] == 1:
             raise TrainingError(
                 "not enough memory for one row at a time",
                 repair="choose a smaller --size or --length, or free some memory",
             ) from error
-        self.micro = max(1, self.micro // 2)
+        self.micro[phase] //= 2
+        return self.micro[phase]

@@ -7,7 +7,9 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ import tokenizers
 import torch
 
 
-def facts(world: int, micro: int) -> dict[str, Any]:
+def facts(device: torch.device, world: int, micro: Sequence[int]) -> dict[str, Any]:
     """What bitwise repetition depends on; written with every checkpoint and compared on resume."""
     return {
+        "maskery": version("maskery"),
         "torch": str(torch.__version__),
         "numpy": np.__version__,
         "tokenizers": str(tokenizers.__version__),
@@ -27,14 +30,18 @@ def facts(world: int, micro: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "device": device.type,
         "threads": torch.get_num_threads(),
         "world": world,
-        "micro": micro,
+        "micro": list(micro),
     }
 
 
 def prepare() -> None:
-    """Process-wide settings for training on a CPU. Neither changes any result that is not a denormal number."""
+    """Process-wide settings for training on a CPU. Neither changes any result that is not a denormal number.
+
+    To be called before torch starts its threads: they take over how their maker treats denormal numbers.
+    """
     torch.set_flush_denormal(True)
     _keep_memory()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -64,6 +63,7 @@ def pretrain(
     resume: bool = False,
     *,
     start_from: str | Path | None = None,
+    allow_pickle: bool = False,
     workers: int = 0,
     on_update: Callable[[Update, dict[str, Any]], None] | None = None,
     say: Say = say_on_stderr,
@@ -81,9 +81,9 @@ def pretrain(
     trainer = build_trainer(recipe, corpus, workers, say)
     _require_no_leak(trainer)
     if started:
-        state = _restore(folder, trainer, say)
+        state = _restore(folder, trainer, allow_pickle, say)
     else:
-        state = _begin(trainer, source, say)
+        state = _begin(trainer, source, allow_pickle, say)
         folder.create(recipe, {**state, "finished": False})
     _train(folder, trainer, corpus, state, on_update, say)
     return Run(folder.path)
@@ -104,7 +104,8 @@ def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool
         return False
     if not folder.begun:
         if _hardly_begun(folder.path):
-            shutil.rmtree(folder.path)
+            say(f"{folder.path}: the run was stopped before its first files were whole; starting anew")
+            files.remove_leftovers(folder.path)
             return False
         raise CheckpointError(
             "is no run folder: recipe.toml or state.json is missing", where=folder.path, repair="choose another --out"
@@ -131,7 +132,7 @@ def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool
 def _hardly_begun(path: Path) -> bool:
     """Whether a run was killed before its first files were whole, so that nothing is lost with them."""
     left = {each.name for each in path.iterdir() if not files.is_leftover(each)}
-    return left <= {"recipe.toml", "checkpoints"} and not any((path / "checkpoints").glob("step-*"))
+    return left <= {"state.json", "checkpoints"} and not any((path / "checkpoints").glob("step-*"))
 
 
 def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
@@ -143,24 +144,24 @@ def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Tra
     phases = phases_of(training)
     if training.phases and len(phases) < len(training.phases):
         say(f"{training.steps} steps leave no step to {len(training.phases) - len(phases)} of the recipe's phases")
-    longest = max(phases, key=lambda phase: phase.length * phase.batch)
     few = first_rows(feed, 8)
-    micro = choose_micro(
-        system.network.shape,
-        sum(p.numel() for p in system.parameters()),
-        longest.length,
-        longest.batch,
-        len(system.reads(few)) / max(1, few.tokens),
-        machine.available_memory(),
-        training.micro,
-    )
-    say(f"micro-batch: {micro.rows} rows ({micro.reason}); about {micro.bytes / 2**20:.0f} MiB at the peak")
+    parameters, available = sum(p.numel() for p in system.parameters()), machine.available_memory()
+    asked = len(system.reads(few)) / max(1, few.tokens)
+    micro = []
+    for phase in phases:
+        chosen = choose_micro(
+            system.network.shape, parameters, phase.length, phase.batch, asked, available, training.micro
+        )
+        where = f" at length {phase.length}" if len(phases) > 1 else ""
+        peak = f"about {chosen.bytes / 2**20:.0f} MiB at the peak"
+        say(f"micro-batch: {chosen.rows} rows{where} ({chosen.reason}); {peak}")
+        micro.append(chosen.rows)
     return Trainer(
         recipe=recipe,
         feed=feed,
         system=system,
         optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
-        micro=micro.rows,
+        micro=micro,
         workers=workers,
         device=device,
     )
@@ -179,9 +180,11 @@ def _require_no_leak(trainer: Trainer) -> None:
         raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
 
 
-def _start_from(system: System, corpus: Corpus, path: str | Path, say: Say) -> None:
+def _start_from(system: System, corpus: Corpus, path: str | Path, allow_pickle: bool, say: Say) -> None:
     """Begin with another model's weights: the network's must fit, heads are taken where they do."""
-    model = load(path)
+    model = load(path, allow_pickle=allow_pickle)
+    for line in model.report.lines():
+        say(f"{path}: {line}")
     if model.tokenizer is not None and model.tokenizer.fingerprint != corpus.tokenizer.fingerprint:
         raise InputError(
             "the corpus was built with another tokenizer than the model's",
@@ -205,25 +208,27 @@ def _start_from(system: System, corpus: Corpus, path: str | Path, say: Say) -> N
             head.load_state_dict(model.heads[name].state_dict())
             taken.append(name)
     fresh = [name for name in system.heads if name not in taken]
+    if system.network.pooler is not None and model.network.pooler is None:
+        fresh.append("pooler")
     say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")
 
 
-def _begin(trainer: Trainer, source: str | None, say: Say) -> dict[str, Any]:
+def _begin(trainer: Trainer, source: str | None, allow_pickle: bool, say: Say) -> dict[str, Any]:
     """The state before the first update; the weights are new, or those of the model at `source`."""
     corpus = trainer.feed.corpus
     if source is not None:
-        _start_from(trainer.system, corpus, source, say)
+        _start_from(trainer.system, corpus, source, allow_pickle, say)
     origin = {} if source is None else {"from": source}
     return {"step": 0, "tokens": 0, "corpus": corpus.fingerprint, "notes": [], **origin}
 
 
-def _restore(folder: RunFolder, trainer: Trainer, say: Say) -> dict[str, Any]:
+def _restore(folder: RunFolder, trainer: Trainer, allow_pickle: bool, say: Say) -> dict[str, Any]:
     """The newest checkpoint that is whole, or the beginning."""
     points = folder.checkpoints()
     if not points:
         folder.cut_metrics(0)
         say("no checkpoint yet: starting from the first step")
-        return _begin(trainer, folder.state.get("from"), say)
+        return _begin(trainer, folder.state.get("from"), allow_pickle, say)
     _, newest = points[-1]
     try:
         state = folder.restore(newest, trainer.system, trainer.optimizer)
@@ -233,8 +238,10 @@ def _restore(folder: RunFolder, trainer: Trainer, say: Say) -> dict[str, Any]:
             error.cause, where=error.where, repair=f"rm -r {newest}, then {before} with --resume"
         ) from None
     folder.cut_metrics(state["step"])
-    now, then = machine.facts(1, trainer.micro), state["machine"]
-    trainer.micro = int(then["micro"])
+    now, then = machine.facts(trainer.device, 1, trainer.micro), state["machine"]
+    if then["micro"] != trainer.micro:
+        say(f"micro-batches of {then['micro']} rows, as the run was started")
+        trainer.micro = list(then["micro"])
     for name in sorted(now.keys() - {"micro"}):
         if now[name] != then.get(name):
             say(f"warning: {name} was {then.get(name)!r}, is {now[name]!r}: the run will not be bitwise the same")
@@ -264,20 +271,22 @@ def _train(
             last = update.step == training.steps
             if heldout is not None and (last or _due(update.step, training.eval_every)):
                 line |= evaluate(
-                    trainer.system, heldout, update.step, training.eval_rows, trainer.micro, trainer.device
+                    trainer.system, heldout, update.step, training.eval_rows, min(trainer.micro), trainer.device
                 )
             log.write(json.dumps(line) + "\n")
             log.flush()
-            if last or request.signal_number or _due(update.step, training.save_every):
+            stop = request.signal_number
+            if last or stop or _due(update.step, training.save_every):
                 os.fsync(log.fileno())
-                state["machine"] = machine.facts(1, trainer.micro)
+                state["machine"] = machine.facts(trainer.device, 1, trainer.micro)
                 folder.save(trainer.system, trainer.optimizer, corpus.tokenizer, state, training.keep)
+                folder.write_state({**state, "finished": False})
             if on_update is not None:
                 on_update(update, line)
-            if request.signal_number and not last:
+            if stop and not last:
                 raise Stopped(
                     f"stopped by a signal after step {update.step}; the state is saved",
-                    signal_number=request.signal_number,
+                    signal_number=stop,
                     repair="go on with the same command and --resume",
                 )
     save_into(folder.path, trainer.system.network, trainer.system.heads, corpus.tokenizer, say)

@@ -14,25 +14,39 @@ from maskery.phases import phase_at, phases_of
 from maskery.train.config import DECAYS, TrainingConfig
 
 Schedule = Callable[[int, int, int], float]
-"""(step, warm-up steps, all steps) -> share of the peak, for steps after warm-up."""
+"""(step, warm-up steps, all steps) -> share of the peak rate."""
 
 
+def after_warmup(decay: Schedule) -> Schedule:
+    """Straight up to the peak during warm-up, then the decay."""
+
+    def schedule(step: int, warmup: int, steps: int) -> float:
+        return step / warmup if step < warmup else decay(step, warmup, steps)
+
+    return schedule
+
+
+@after_warmup
 def linear(step: int, warmup: int, steps: int) -> float:
     return (steps - step) / max(1, steps - warmup)
 
 
+@after_warmup
 def google(step: int, warmup: int, steps: int) -> float:
     return 1 - step / steps
 
 
+@after_warmup
 def cosine(step: int, warmup: int, steps: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
 
 
+@after_warmup
 def constant(step: int, warmup: int, steps: int) -> float:
     return 1.0
 
 
+@after_warmup
 def inverse_sqrt(step: int, warmup: int, steps: int) -> float:
     return math.sqrt(max(1, warmup) / max(1, step))
 
@@ -45,8 +59,5 @@ def warmup_steps(training: TrainingConfig) -> int:
 def rate(training: TrainingConfig, step: int) -> float:
     """The learning rate of update `step`, counted from 1."""
     peak = phase_at(phases_of(training), step - 1).lr
-    warmup = warmup_steps(training)
-    if step < warmup:
-        return peak * step / warmup
-    share = DECAYS.get(training.decay)(min(step, training.steps), warmup, training.steps)
+    share = DECAYS.get(training.decay)(min(step, training.steps), warmup_steps(training), training.steps)
     return peak * max(0.0, share)
