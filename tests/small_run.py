@@ -33,7 +33,13 @@ TINY = {
     "training.eval_rows": 16,
     "training.save_every": 0,
 }
-TINY_FLAGS = [part for key, value in TINY.items() for part in ("--set", f"{key}={json.dumps(value)}")]
+
+
+def flags_of(settings) -> list[str]:
+    return [part for key, value in settings.items() for part in ("--set", f"{key}={json.dumps(value)}")]
+
+
+TINY_FLAGS = flags_of(TINY)
 """The same for a command line."""
 
 

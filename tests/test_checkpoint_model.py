@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from networks import VOCABULARY, model_of
 
+from maskery.checkpoint.state import LoadReport
 from maskery.errors import InputError
 
 MODEL = model_of("masked_token", pooler=True)
@@ -120,3 +121,9 @@ def test_gradients_flow():
     model = model_of("masked_token")
     model.logits(torch.tensor(ROW)).sum().backward()
     assert model.network.embeddings.tokens.grad.abs().sum() > 0
+
+
+def test_a_report_in_lines():
+    names = tuple("abcdefg")
+    report = LoadReport(missing=names, unused=("x",), notes=("a note",))
+    assert report.lines() == ["missing tensors: 7: a, b, c, d, e and 2 more", "unused tensors: 1: x", "a note"]

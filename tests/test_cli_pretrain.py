@@ -149,11 +149,13 @@ def test_the_shape_of_a_model_to_start_from():
     assert (made.model.layers, made.model.width, made.model.heads) == (3, 48, 3)
 
 
-def test_resuming_takes_the_chosen_keys_from_the_run():
+def test_resuming_takes_the_chosen_keys_from_the_run(monkeypatch):
     stored = settled().changed({"model.layers": 2, "training.batch": 5})
     request = Asked(recipe="bert", length=16)
     again = resolve(request, choices(request, None), stored)
     assert (again.model.layers, again.training.batch, again.training.length) == (2, 5, 16)
+    monkeypatch.setattr(machine, "device", lambda: torch.device("cuda"))
+    assert resolve(request, choices(request, None, True), stored) == again, "also where it is resumed beside a GPU"
 
 
 def test_one_limit_only():

@@ -8,12 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from small_run import TINY_FLAGS, corpus_in, lines_without_time
+from small_run import TINY, corpus_in, flags_of, lines_without_time
 
 from maskery import randomness
 
 STEPS, PATIENCE = 50, 100
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +20,14 @@ def corpus(tmp_path_factory):
     return corpus_in(tmp_path_factory.mktemp("corpus")).path
 
 
-def start(corpus, out, *more):
-    arguments = ["pretrain", "bert", "--corpus", str(corpus), "--out", str(out), *TINY_FLAGS]
+def start(corpus, out, *more, threads=1, settings=TINY):
+    arguments = ["pretrain", "bert", "--corpus", str(corpus), "--out", str(out), *flags_of(settings)]
     return subprocess.Popen(
         [sys.executable, "-m", "maskery", *arguments, "--steps", str(STEPS), "--save-every", "4", *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=ENVIRONMENT,
+        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         start_new_session=True,
     )
 
@@ -118,3 +117,15 @@ def test_a_signal_saves_and_stops(corpus, whole, tmp_path, number, workers, code
 def assert_same_model(out, whole):
     assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     assert lines_without_time(out) == lines_without_time(whole)
+
+
+def test_two_threads_give_the_same_bytes_again(corpus, tmp_path):
+    """Wide enough that matrix products are really shared between the threads."""
+    wide = TINY | {"model.width": 64, "training.batch": 32}
+    finish(start(corpus, tmp_path / "whole", threads=2, settings=wide))
+    process = start(corpus, tmp_path / "run", threads=2, settings=wide)
+    assert wait_until(process, lambda: lines(tmp_path / "run") > 20)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    finish(start(corpus, tmp_path / "run", "--resume", threads=2, settings=wide))
+    assert_same_model(tmp_path / "run", tmp_path / "whole")

@@ -103,11 +103,12 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def choices(asked: Asked, model: ModelConfig | None) -> list[Choice]:
-    """What is chosen for this command line; `model` is the shape of --from."""
+def choices(asked: Asked, model: ModelConfig | None, resumed: bool = False) -> list[Choice]:
+    """What is chosen for this command line; `model` is the shape of --from. For a run that is resumed these are the
+    keys to be read from it, wherever it was started."""
     published = recipe(asked.recipe)
     found = [_shape_of(asked, model)] if model is not None else []
-    if on_cpu():
+    if resumed or on_cpu():
         found += [*([] if found else [_shape(asked, published)]), _length(asked, published), _batch(asked, published)]
     return [choice for choice in found if choice is not None and choice.keys.keys() - asked.given]
 

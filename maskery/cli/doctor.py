@@ -69,6 +69,7 @@ class Verdict:
             [
                 f"{head} ({', '.join(told)})" if told else head,
                 *(f"  {each}".replace("\n", "\n  ") for each in self.problems),
+                *([] if self.opened else ["  --allow-pickle reads its tensors, without running any code in it"]),
             ]
         )
 
@@ -158,7 +159,7 @@ def _model(path: Path, kind: str, verdict: Verdict, allow_pickle: bool) -> None:
     if is_pickle(path) and not allow_pickle:
         verify(path)
         verdict.opened = False
-        verdict.facts |= {"family": read_config(path)["model_type"], "repair": "--allow-pickle reads its tensors"}
+        verdict.facts["family"] = read_config(path)["model_type"]
         return
     model = load(path, allow_pickle=allow_pickle)
     verdict.facts |= {"family": model.family, "parameters": model.parameters_by_part()["total"]}

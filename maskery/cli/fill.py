@@ -23,11 +23,10 @@ def fill(
 ) -> None:
     """Print the most probable tokens for each [MASK]."""
     from maskery.checkpoint.load import load
-    from maskery.cli.output import counted, emit_json, say
+    from maskery.cli.output import counted, emit_json, say, say_found
 
     loaded = load(model, allow_pickle=allow_pickle)
-    for line in [*([loaded.note] if loaded.note else []), *loaded.report.lines()]:
-        say(line)
+    say_found(loaded)
     found = candidates(loaded, text, top)
     if len(found["masks"]) > 1:
         say(f"{len(found['masks'])} masks, each filled by itself: none sees what another was filled with")

@@ -8,10 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from maskery.checkpoint.model import Model
 
 WIDTH_WITHOUT_TERMINAL = 120
 
@@ -35,6 +38,12 @@ def talk() -> Console:
 def say(message: str) -> None:
     """One remark on stderr, whole: a terminal may wrap it, a log gets one line."""
     talk().print(message, soft_wrap=True)
+
+
+def say_found(model: Model, before: str = "") -> None:
+    """What there is to tell about opening a model: which it is, and tensors that are missing, unused or ignored."""
+    for line in [*filter(None, [model.note]), *model.report.lines()]:
+        say(before + line)
 
 
 def emit_json(value: Any) -> None:

@@ -90,7 +90,7 @@ def settle(asked: Asked, corpus: Corpus, out: Path, resume: bool, began: float) 
         model = stored.model
     elif asked.start_from is not None:
         model = _shape_to_start_from(asked.start_from, asked.allow_pickle)
-    chosen = choices(asked, model)
+    chosen = choices(asked, model, stored is not None)
     resolved = resolve(asked, chosen, stored)
     for choice in chosen:
         say(choice.reason if stored is None else f"as the run was started: {_values(resolved, choice, asked)}")
@@ -101,11 +101,8 @@ def settle(asked: Asked, corpus: Corpus, out: Path, resume: bool, began: float) 
 def _shape_to_start_from(path: Path, allow_pickle: bool) -> Shape:
     """The shape of a model; what was found when it was opened is told."""
     from maskery.checkpoint.load import load
-    from maskery.cli.output import say
 
     loaded = load(path, allow_pickle=allow_pickle)
-    for line in [*([loaded.note] if loaded.note else []), *loaded.report.lines()]:
-        say(f"{path}: {line}")
     return loaded.config
 
 
@@ -173,9 +170,11 @@ def train(
     """Train with a live display."""
     from maskery.cli.live import Display
     from maskery.cli.output import say
+    from maskery.train import machine
     from maskery.train.run import pretrain as train_model
 
     resolved.require()
+    machine.prepare()  # before the meter's products start torch's threads
     with Display(meter_of(resolved, corpus)) as display:
         return train_model(
             resolved,
