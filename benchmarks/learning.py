@@ -4,7 +4,8 @@
 
 1. Equal tokens: both sides start from the same weights, read the same batches in turn (so a noisy machine slows both),
    with the same rate, clipping, optimiser and dropout. Held-out loss is compared on the same rows and masks.
-2. Equal wall-clock: ours trains anew with as many steps as fit the time the other side took.
+2. Equal wall-clock: the other side trains anew, on a schedule of its own, with as many steps as fit the time that
+   ours took for all its tokens.
 
 Losses are per row; the interval of the difference is a paired bootstrap over held-out rows (2,000 resamples, 95 %).
 """
@@ -153,6 +154,7 @@ def talk(text: str) -> None:
 
 
 def equal_tokens(corpus: Corpus, steps: int) -> tuple[dict[str, Any], NDArray[np.float64]]:
+    """The comparison, and ours by row."""
     made = made_recipe(steps)
     feed, heldout = Feed(made, corpus, 0), Feed(made, corpus, 0, "heldout")
     mine, system = ours(made, corpus)
@@ -174,24 +176,25 @@ def equal_tokens(corpus: Corpus, steps: int) -> tuple[dict[str, Any], NDArray[np
         "theirs": {"loss": loss_of(b), "seconds": other.seconds},
         "difference": loss_of(a) - loss_of(b),
         "interval": [low, high],
-    }, b
+    }, a
 
 
-def equal_clock(corpus: Corpus, seconds: float, per_step: float, b: NDArray[np.float64]) -> dict[str, Any]:
-    steps = int(0.97 * seconds / per_step)
+def equal_clock(corpus: Corpus, seconds: float, per_step: float, a: NDArray[np.float64]) -> dict[str, Any]:
+    """The other side in the `seconds` that gave ours the losses `a`; a step of it took `per_step`."""
+    steps = round(seconds / per_step)
     made = made_recipe(steps)
     feed, heldout = Feed(made, corpus, 0), Feed(made, corpus, 0, "heldout")
-    mine, _ = ours(made, corpus)
+    other = theirs(made, ours(made, corpus)[1])
     for step in range(steps):
-        mine.timed(step, feed.batch(step))
-        if step % 50 == 0:
-            talk(f"step {step}/{steps}: ours {mine.seconds:.0f} s of {seconds:.0f} s")
-    a = mine.by_row(heldout)
+        other.timed(step, feed.batch(step))
+        if step % 20 == 0:
+            talk(f"step {step}/{steps}: theirs {other.seconds:.0f} s of {seconds:.0f} s")
+    b = other.by_row(heldout)
     low, high = interval(a, b)
     return {
-        "steps": steps,
-        "seconds": mine.seconds,
-        "seconds_theirs": seconds,
+        "seconds_ours": seconds,
+        "seconds_theirs": other.seconds,
+        "steps_theirs": steps,
         "ours": loss_of(a),
         "theirs": loss_of(b),
         "difference": loss_of(a) - loss_of(b),
@@ -213,9 +216,9 @@ def main() -> None:
     corpus = Corpus.open(options.corpus)
     feed = Feed(made_recipe(1), corpus, 0)
     steps = round(options.tokens / feed.batch(0).tokens)
-    first, b = equal_tokens(corpus, steps)
+    first, a = equal_tokens(corpus, steps)
     print(json.dumps({"equal_tokens": first}, indent=2), flush=True)
-    clock = equal_clock(corpus, first["theirs"]["seconds"], first["ours"]["seconds"] / steps, b)
+    clock = equal_clock(corpus, first["ours"]["seconds"], first["theirs"]["seconds"] / steps, a)
     print(json.dumps({"equal_clock": clock}, indent=2))
     options.json.parent.mkdir(exist_ok=True)
     report = {"machine": machine.facts(torch.device("cpu"), 1, [ROWS]), "equal_tokens": first, "equal_clock": clock}

@@ -10,6 +10,7 @@ from vocabularies import TEXT, mixed_tokenizer
 
 from maskery.corpus.store import Corpus
 from maskery.errors import CorpusError, UnknownName
+from maskery.files import sealed
 
 
 @pytest.fixture(scope="module")
@@ -96,17 +97,26 @@ def test_folders_that_are_no_corpus(tmp_path, copy):
     ],
 )
 def test_manifests_that_do_not_fit(copy, change, cause):
-    manifest = {**json.loads((copy / "manifest.json").read_text()), **change}
-    (copy / "manifest.json").write_text(json.dumps({k: v for k, v in manifest.items() if v is not None}))
+    reseal(copy, lambda manifest: {k: v for k, v in {**manifest, **change}.items() if v is not None})
     refused(copy, cause)
 
 
+def reseal(corpus, change):
+    """A manifest of another making: not damaged, but not what we wrote."""
+    manifest = json.loads((corpus / "manifest.json").read_text())
+    del manifest["seal"]
+    (corpus / "manifest.json").write_text(json.dumps(sealed(change(manifest))))
+
+
 def test_files_that_do_not_agree(copy):
-    manifest = json.loads((copy / "manifest.json").read_text())
     flags = (copy / "flags.bin").read_bytes() + b"\0"
     (copy / "flags.bin").write_bytes(flags)
-    manifest["files"]["flags.bin"]["bytes"] = len(flags)
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+
+    def longer(manifest):
+        manifest["files"]["flags.bin"]["bytes"] = len(flags)
+        return manifest
+
+    reseal(copy, longer)
     refused(copy, "do not agree")
 
 

@@ -67,7 +67,8 @@ def pretrain(
     if as_json:
         emit_json(summary(run, took))
         return
-    results().print(f"{out}: a model of {counted(resolved.training.steps, 'step')}, in {duration(took)}")
+    done = f"{out}: a model of {counted(resolved.training.steps, 'step')}, in {duration(took)}"
+    results().print(done, soft_wrap=True)
     mask = store.tokenizer.names.get("mask", "[MASK]")
     say(f'next: maskery fill {out} "a text with {mask} in it"        maskery info {out}')
 
