@@ -21,7 +21,8 @@ MIXED = mixed_tokenizer()
 BYTES = Tokenizer(byte_level())
 LINE = st.text(
     alphabet=st.one_of(
-        st.characters(exclude_characters="\n"), st.sampled_from("我们中国北京大学abcABC 1'。！.?é\u0301 ")
+        st.characters(codec="utf-8", exclude_characters="\n"),
+        st.sampled_from("我们中国北京大学abcABC 1'。！.?é\u0301 "),
     ),
     max_size=30,
 )
