@@ -1,9 +1,19 @@
-"""One thread a test process: the suite runs on two, and sums stay the same whatever the machine."""
+"""One thread a test process: the suite runs on two, and sums stay the same whatever the machine.
+
+Hypothesis draws the same examples in every run, so that a red suite is the change's doing; HYPOTHESIS_PROFILE=explore
+draws new ones.
+"""
+
+import os
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,8 @@ from maskery.text.words import SEGMENTERS, auto
 
 MIXED = st.text(
     alphabet=st.one_of(
-        st.characters(), st.sampled_from("我们中国人民北京大学abcABC019'’ \t\n.,。é\u0301\u200d\ufe0fไทยかな")
+        st.characters(codec="utf-8"),
+        st.sampled_from("我们中国人民北京大学abcABC019'’ \t\n.,。é\u0301\u200d\ufe0fไทยかな"),
     )
 )
 
