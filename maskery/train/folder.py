@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from maskery import files
 from maskery.checkpoint.folder import write_model
+from maskery.checkpoint.locate import saved_steps, write_manifest
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 from maskery.recipes.recipe import Recipe, recipe
@@ -60,12 +61,7 @@ class RunFolder:
 
     def checkpoints(self) -> list[tuple[int, Path]]:
         """(step, folder), oldest first."""
-        found = []
-        for folder in (self.path / "checkpoints").glob("step-*"):
-            number = folder.name.removeprefix("step-")
-            if number.isdigit() and (folder / files.MANIFEST).is_file():
-                found.append((int(number), folder))
-        return sorted(found)
+        return [(step, self.path / "checkpoints" / f"step-{step}") for step in saved_steps(self.path)]
 
     def save(
         self, system: System, optimizer: Optimizer, tokenizer: Tokenizer, state: dict[str, Any], keep: int
@@ -78,8 +74,7 @@ class RunFolder:
             write_model(partial, system.network, system.heads, tokenizer)
             save_file(optimizer.state(), partial / OPTIMIZER, {"format": "pt"})
             files.write_json(partial / STATE, state)
-            names = [path.name for path in partial.iterdir() if path.name != files.MANIFEST]
-            files.write_json(partial / files.MANIFEST, {"files": files.describe(partial, names)})
+            write_manifest(partial, [path.name for path in partial.iterdir()])
         for _, old in self.checkpoints()[:-keep]:
             files.remove_folder(old)
         return folder
