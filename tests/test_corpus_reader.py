@@ -75,7 +75,7 @@ def test_replacements_that_were_in_the_text_are_not_counted(tmp_path):
         ("a.txt", b" \n\n\t\n", "no text", None),
         ("a.txt", b"text\nmore\0", "zero byte", 2),
         ("a.txt", "text".encode("utf-16"), "UTF-16", 1),
-        ("a.gz", gzip.compress(b"text\n" * 1000)[:-12], "ends in its middle", None),
+        ("a.gz", gzip.compress(b"text\n" * 1000, mtime=0)[:-12], "ends in its middle", None),
         ("a.gz", b"not an archive", "damaged", 1),
     ],
 )
