@@ -17,11 +17,11 @@ TEXTS = [
 ] + [path for path in sorted(ROOT.iterdir()) if path.suffix in (".md", ".toml", ".txt") or path.name == "Makefile"]
 
 ORDER = [
-    "errors", "edit", "randomness", "registry", "config", "files",
+    "errors", "edit", "randomness", "registry", "config", "files", "extras", "picture",
     "configs",
     "text", "corpus", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "system", "inspection",
-    "checkpoint", "train", "cli", "__main__",
+    "checkpoint", "train", "explain", "cli", "__main__",
 ]  # fmt: skip
 """A part may import those before it. "configs" are the tables of a recipe (`*/config.py`): every axis names its own
 choices there, a recipe reads them all, and no code of an axis is needed to read a recipe."""
