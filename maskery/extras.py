@@ -14,6 +14,7 @@ EXTRAS = {"pyarrow": "parquet", "zstandard": "zstd", "tensorboardX": "tensorboar
 def optional(module: str, purpose: str) -> Any:
     """The module (or a module inside it), or a refusal: `optional("pyarrow.parquet", "reading parquet files")`."""
     package = module.partition(".")[0]
+    extra = EXTRAS[package]
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -21,5 +22,5 @@ def optional(module: str, purpose: str) -> Any:
             raise
     raise InputError(
         f"{purpose} needs the library {package}, which is not installed",
-        repair=f'pip install "maskery[{EXTRAS[package]}]"',
+        repair=f'pip install "maskery[{extra}]"',
     )

@@ -68,10 +68,10 @@ def test_bad_input_is_exit_2_with_a_repair(text, tmp_path, capsys):
     archive.write_bytes(gzip.compress(text.read_bytes())[:-20])
     cases = (
         ([tmp_path / "no.txt", "--out", out], "no.txt"),
-        ([tmp_path, "--out", out], str(tmp_path)),
+        ([tmp_path, "--out", out, "--format", "parquet"], str(tmp_path)),
         ([empty, "--out", out], "empty.txt"),
         ([archive, "--out", out], "half.txt.gz"),
-        ([text, "--out", out, "--kind", "bqe"], "choices: wordpiece"),
+        ([text, "--out", out, "--kind", "bqe"], "choices: bpe"),
         ([text, "--out", out, "--words", "som"], "choices:"),
         ([text, "--out", out, "--heldout", 1.5], "--heldout"),
         ([text, "--out", out, "--errors", "skip"], "choices: replace, strict"),

@@ -43,8 +43,7 @@ def walk(text, tokenizer):
         word = auto(line)
         current, before = -1, None
         for start, end in offsets.tolist():
-            last = max(end - 1, start)
-            first = next((place for place in range(start, last) if not line[place].isspace()), last)
+            first, last = places(line, start, end)
             sentence = max(current, sum(begin <= first for begin in starts) - 1)
             flag = 0
             if sentence != current:
@@ -55,13 +54,22 @@ def walk(text, tokenizer):
                 flag |= Flag.WORD
             if fresh_part:
                 flag |= Flag.DOCUMENT
-            if category(line[first]) in ("Lu", "Lt"):
+            if start <= first < max(end, start + 1) and category(line[first]) in ("Lu", "Lt"):
                 flag |= Flag.CAPITAL
             straddling += int(word[first] != word[last])
             sentences[-1] += 1
             flags.append(int(flag))
             current, before, fresh_part = sentence, word[last], False
     return flags, sentences, parts, straddling
+
+
+def places(line, start, end):
+    """The first and the last visible character of a token; of one that has none, where it belongs."""
+    visible = [place for place in range(len(line)) if not line[place].isspace()]
+    own = [place for place in visible if start <= place < max(end, start + 1)]
+    behind = [place for place in visible if place >= start]
+    at = own or behind[:1] or visible[-1:] or [start]
+    return at[0], at[-1]
 
 
 def same(text, tokenizer):

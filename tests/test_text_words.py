@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskery.errors import UnknownName
-from maskery.text.words import SEGMENTERS, auto
+from maskery.text.words import SEGMENTERS, auto, segmenter
 
 MIXED = st.text(
     alphabet=st.one_of(
         st.characters(codec="utf-8"),
-        st.sampled_from("我们中国人民北京大学abcABC019'’ \t\n.,。é\u0301\u200d\ufe0fไทยかな"),
+        st.sampled_from("我们中国人民北京大学abcABC019'’ \t\n.,。é\u0301\u200d\ufe0fไทยかな👍🏽🇨🇳"),
     )
 )
 
@@ -40,7 +40,12 @@ def words(text):
         ("中\ufe00国 人民", ["中\ufe00国", "人民"]),
         ("ひらカタカナ", ["ひ", "ら", "カタカナ"]),
         ("спасибо большое", ["спасибо", "большое"]),
-        ("👍🏽 ok", ["👍", "🏽", "ok"]),
+        ("👍🏽 ok", ["👍🏽", "ok"]),
+        ("👨\u200d👩\u200d👧👧", ["👨\u200d👩\u200d👧", "👧"]),
+        ("🇨🇳🇺🇸🇨a", ["🇨🇳", "🇺🇸", "🇨", "a"]),
+        ("❤\ufe0f1\ufe0f\u20e3", ["❤\ufe0f", "1\ufe0f\u20e3"]),
+        ("🏽", ["🏽"]),
+        ("a\u200d👍", ["a\u200d", "👍"]),
         ("a \u0301\u0301 \u0301b", ["a", "\u0301\u0301", "\u0301", "b"]),
     ],
 )
@@ -77,6 +82,7 @@ def test_han_runs_are_cut_as_jieba_cuts_them(text):
 
 
 def test_modes_are_closed():
-    assert SEGMENTERS.get("none")("text") is None
+    assert SEGMENTERS.names() == ["auto", "none"]
+    assert segmenter("none")("text") is None
     with pytest.raises(UnknownName):
-        SEGMENTERS.get("atuo")
+        segmenter("atuo")

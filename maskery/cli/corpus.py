@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 
 app = new_app("Turn text files into a corpus.")
 
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", metavar="text|jsonl|csv|tsv|parquet", help="What the files hold; else by their names."),
+]
+FieldOption = Annotated[
+    str,
+    typer.Option("--field", metavar="NAME|N", help="Field or column that is the text; N: a table without header."),
+]
+KeepOption = Annotated[
+    bool, typer.Option("--keep-duplicates", help="Keep documents that are exact copies of earlier ones.")
+]
+
 
 @app.callback()
 def corpus() -> None:
@@ -22,16 +34,25 @@ def corpus() -> None:
 
 @app.command()
 def build(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Text, a blank line between documents.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Files, folders, or - for stdin.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.")],
+    format: FormatOption = None,
+    field: FieldOption = "text",
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", metavar="DIR|FILE|train", help="A tokenizer to use, or train for a new one.")
     ] = "train",
-    kind: Annotated[str, typer.Option("--kind", help="What to train: wordpiece.")] = "wordpiece",
+    kind: Annotated[
+        str, typer.Option("--kind", metavar="wordpiece|bpe|unigram|char", help="What to train.")
+    ] = "wordpiece",
     vocab: Annotated[
         int | None, typer.Option("--vocab", metavar="N", help="Pieces to train; by default as the text is long.")
     ] = None,
     words: Annotated[str, typer.Option("--words", help="How words are found: auto or none.")] = "auto",
+    dictionary: Annotated[
+        list[Path] | None,
+        typer.Option("--dictionary", metavar="FILE", help="Words to keep together, one a line; may be repeated."),
+    ] = None,
+    keep_duplicates: KeepOption = False,
     heldout: Annotated[float, typer.Option("--heldout", help="Share of the documents set aside.")] = 0.01,
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", help="Processes; by default one for each core.")
@@ -44,15 +65,22 @@ def build(
     """Read text files, split them into sentences, words and tokens, and write a corpus folder."""
     from maskery.cli.output import emit_json, progress, say
     from maskery.corpus.store import Corpus
+    from maskery.files import remove_abandoned
 
+    if left := remove_abandoned(out):
+        say(f"removed what an interrupted write left behind: {', '.join(left)}")
     with progress("corpus") as update:
         made = Corpus.build(
             files,
             out,
+            format=format,
+            field=field,
             tokenizer=tokenizer,
             kind=kind,
             vocab=vocab,
             words=words,
+            dictionary=dictionary or None,
+            duplicates="keep" if keep_duplicates else "drop",
             heldout=heldout,
             workers=workers,
             errors=errors,
@@ -87,7 +115,13 @@ def stored_bytes(made: Corpus) -> int:
 
 def remarks(made: Corpus) -> list[str]:
     """What was decided, replaced, cut or left out, one sentence each."""
+    from maskery.cli.output import counted
+
     counts, found = made.counts, [f"tokenizer: {made.manifest['tokenizer']['note']}", *made.manifest["notes"]]
+    terms = made.manifest["options"].get("dictionary")
+    if terms is not None:
+        twice = f" ({terms['repeated']:,} given again: the last frequency holds)" if terms["repeated"] else ""
+        found.append(f"dictionary: {counted(terms['words'], 'word')}{twice}")
     if counts["unknown"]:
         found.append(f"{counts['unknown']:,} tokens are unknown to the tokenizer ({_share(made, 'unknown')})")
     if counts["straddling"]:
@@ -97,7 +131,14 @@ def remarks(made: Corpus) -> list[str]:
     if counts["cut_lines"]:
         found.append(f"{counts['cut_lines']:,} very long lines were cut in pieces")
     if counts["empty_documents"]:
-        found.append(f"{counts['empty_documents']:,} documents without a token were left out")
+        found.append(f"left out, as they have no token: {counted(counts['empty_documents'], 'document')}")
+    if counts["duplicate_documents"]:
+        copies = counted(counts["duplicate_documents"], "document")
+        found.append(f"left out, as they are exact copies of earlier ones (--keep-duplicates keeps them): {copies}")
+    if counts["folded_records"]:
+        found.append(f"within quotes, over several lines: {counted(counts['folded_records'], 'record')} of tables")
+    if counts["empty_files"]:
+        found.append(f"passed over, as they hold no text: {counted(counts['empty_files'], 'file')} of folders")
     return found
 
 

@@ -1,36 +1,54 @@
 """Text files to a corpus folder: `maskery corpus build FILES... --out DIR`.
 
-Lines are read once in order, cut into chunks at any line, encoded by workers and written in order. The result is the
-same, byte for byte, for any number of workers and any size of chunk.
+The text is walked over first to see that all of it can be read and which documents are copies (`survey`). Then lines
+are read in order, cut into chunks at any line, encoded by workers and written in order. The result is the same, byte
+for byte, for any number of workers and any size of chunk.
 """
 
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from maskery.corpus import reader
-from maskery.corpus.store import DATA, FORMAT, Corpus
+from maskery.corpus.lines import Errors, Tally, check_errors
+from maskery.corpus.reader import lines
+from maskery.corpus.sources import Progress, Source, gathered
+from maskery.corpus.survey import Survey, survey
 from maskery.corpus.workers import encode_all
-from maskery.corpus.writer import StoreWriter
-from maskery.errors import ExistsError, InputError, TextError
-from maskery.files import MANIFEST, describe, new_folder, sealed, write_json
+from maskery.corpus.writer import DATA, FORMAT, StoreWriter
+from maskery.errors import ExistsError, InputError, TextError, UnknownName
+from maskery.files import MANIFEST, describe, new_folder, require_writable, sealed, write_json
+from maskery.text.dictionary import Dictionary
 from maskery.text.tokenizer import Tokenizer
 from maskery.text.training import KINDS, default_size
-from maskery.text.words import SEGMENTERS
+from maskery.text.words import segmenter
 
-Progress = Callable[[int, int], None]
-"""Called with (bytes done, bytes in all), as the files lie on the disk."""
+if TYPE_CHECKING:
+    from maskery.corpus.store import Corpus
 
 _CHUNK = 1 << 17
 """Characters of one chunk: about 0.1 s of work."""
 _SMALL = 2_000_000
 """Bytes below which starting processes costs more than it saves."""
+_SURVEY, _TRAIN, _ENCODE = 0.05, 1.0, 1.0
+"""Work of the walks over the text, for the progress."""
+DUPLICATES = ("drop", "keep")
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What is read, and how: enough to walk over it again."""
+
+    sources: list[Source]
+    errors: Errors
+    found: Survey
+
+    def lines(self, tally: Tally) -> Iterator[str]:
+        return lines(self.sources, errors=self.errors, tally=tally, skip=self.found.skip)
 
 
 @dataclass(frozen=True)
@@ -46,43 +64,64 @@ def build(
     files: Iterable[str | Path] | str | Path,
     out: str | Path,
     *,
+    format: str | None = None,
+    field: str = "text",
     tokenizer: str | Path | Tokenizer = "train",
     kind: str = "wordpiece",
     vocab: int | None = None,
-    lowercase: bool = True,
+    lowercase: bool | None = None,
     words: str = "auto",
+    dictionary: str | Path | Sequence[str | Path] | None = None,
+    duplicates: str = "drop",
     heldout: float = 0.01,
     workers: int | None = None,
     errors: str = "strict",
     progress: Progress | None = None,
 ) -> Corpus:
-    """Build a corpus folder at `out` and open it. `workers`: processes; 0 = none, None = one for each core.
+    """Build a corpus folder at `out` and open it.
 
-    `vocab` and `lowercase` belong to tokenizer="train"; vocab=None is chosen by the length of the text.
+    files: files, folders, or "-" for stdin; their formats go by their names, or by `format` (text, jsonl, csv, tsv,
+        parquet). `field` is the field or column that holds the text.
+    kind, vocab, lowercase: belong to tokenizer="train"; vocab=None is chosen by the length of the text, lowercase=None
+        is True for wordpiece.
+    dictionary: a file of words that are kept together; or a list of words (strings) and files (`Path`).
+    duplicates: "drop" leaves out documents that are exact copies of earlier ones, "keep" keeps them.
+    workers: processes; 0 = none, None = one for each core.
     """
-    sources = reader.check([files] if isinstance(files, str | Path) else files)
+    from maskery.corpus.store import Corpus
+
     out = Path(out)
-    how = reader.check_errors(errors)
-    SEGMENTERS.check(words)
-    _check_options(out, tokenizer, kind, vocab, heldout, workers)
-    total = _bytes(sources)
-    passes = 1
-    if tokenizer == "train":
-        passes = 2
-        made = _train(sources, how, kind, vocab, lowercase, _scaled(progress, 0, total, passes))
-    else:
-        made = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer.load(tokenizer)
-    told = _scaled(progress, passes - 1, total, passes)
-    count = (_cores() if total > _SMALL else 0) if workers is None else workers
-    options: dict[str, Any] = {"tokenizer": "train" if tokenizer == "train" else "given", "kind": kind, "vocab": vocab}
-    options |= {"words": words, "heldout": heldout, "errors": how}
-    with new_folder(out) as folder:
-        _fill(folder, sources, made, options, count, told)
+    how = check_errors(errors)
+    terms = None if dictionary is None else Dictionary.read(dictionary)
+    segmenter(words, terms)
+    _check_options(out, tokenizer, kind, vocab, heldout, workers, duplicates)
+    require_writable(out.parent)
+    options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates}
+    trained = tokenizer == "train"
+    options |= {"tokenizer": "train" if trained else "given", "kind": kind if trained else None, "vocab": vocab}
+    options |= {"words": words, "dictionary": _described(terms), "heldout": heldout, "errors": how}
+    with gathered(files, format, field, progress or _silent) as (sources, notes):
+        total = sum(source.size for source in sources)
+        walks = _Walks(progress, total, trains=tokenizer == "train")
+        text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))
+        if tokenizer == "train":
+            made = _train(text, kind, vocab, lowercase, walks.next(_TRAIN))
+        else:
+            made = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer.load(tokenizer)
+        count = (_cores() if total > _SMALL else 0) if workers is None else workers
+        with new_folder(out) as folder:
+            _fill(folder, text, made, terms, options, notes, count, walks.next(_ENCODE))
     return Corpus.open(out)
 
 
 def _check_options(
-    out: Path, tokenizer: object, kind: str, vocab: int | None, heldout: float, workers: int | None
+    out: Path,
+    tokenizer: object,
+    kind: str,
+    vocab: int | None,
+    heldout: float,
+    workers: int | None,
+    duplicates: str,
 ) -> None:
     if out.exists():
         raise ExistsError("is already there", where=out, repair=f"give another --out, or remove it: rm -r {out}")
@@ -90,29 +129,38 @@ def _check_options(
         raise InputError(f"the held-out share is {heldout}", repair="--heldout takes a number from 0 to below 1")
     if workers is not None and workers < 0:
         raise InputError(f"{workers} workers", repair="--workers takes 0 or more")
+    if duplicates not in DUPLICATES:
+        raise UnknownName("way with duplicates", duplicates, DUPLICATES)
     if tokenizer == "train":
         KINDS.check(kind)
     elif vocab is not None:
         raise InputError("the size of a given tokenizer is fixed", repair="leave out --vocab, or use --tokenizer train")
+    elif kind != "wordpiece":
+        raise InputError("the kind of a given tokenizer is fixed", repair="leave out --kind, or use --tokenizer train")
 
 
 def _fill(
-    folder: Path, sources: list[Path], tokenizer: Tokenizer, options: dict[str, Any], workers: int, told: Progress
+    folder: Path,
+    text: _Text,
+    tokenizer: Tokenizer,
+    dictionary: Dictionary | None,
+    options: dict[str, Any],
+    notes: list[str],
+    workers: int,
+    told: Progress,
 ) -> None:
     """Write every file of the corpus, the manifest last."""
-    tally, hashes = reader.Tally(), array("Q")
-    total = _bytes(sources)
+    tally, total = Tally(), sum(source.size for source in text.sources)
     writer = StoreWriter(folder, tokenizer.vocabulary)
-    chunks = _chunks(sources, options["errors"], tally, hashes)
-    for chunk, piece in encode_all(chunks, tokenizer, options["words"], workers):
+    for chunk, piece in encode_all(_chunks(text, tally), tokenizer, options["words"], workers, dictionary):
         writer.add(piece, continues=chunk.continues)
         told(chunk.done, total)
-    notes = writer.finish(hashes, options["heldout"])
+    if tally.characters != text.found.characters:
+        raise InputError("the text changed while it was read", repair="build again when nothing writes to the files")
+    notes = [*notes, *writer.finish(text.found.hashes, options["heldout"])]
     told(total, total)
     if not writer.counts["tokens"]:
-        raise TextError("the text gives no token", file=sources[0], repair="give files with text")
-    read = {"lines": tally.lines, "characters": tally.characters}
-    read |= {"replaced": tally.replaced, "cut_lines": tally.cut_lines}
+        raise TextError("the text gives no token", file=text.sources[0].name, repair="give files with text")
     described = describe(folder, [*DATA, *tokenizer.save(folder)])
     checksums = "".join(f"{name} {described[name]['sha256']}\n" for name in sorted(DATA))
     manifest = {
@@ -122,89 +170,94 @@ def _fill(
         "vocabulary": tokenizer.vocabulary,
         "specials": asdict(tokenizer.specials),
         "tokenizer": {"fingerprint": tokenizer.fingerprint, "note": tokenizer.note},
-        "counts": {**writer.counts, **read},
+        "counts": _counts(writer, tally, text.found),
         "notes": notes,
         "options": options,
-        "sources": [{"file": str(path), "bytes": path.stat().st_size} for path in sources],
+        "sources": [{"file": source.name, "bytes": source.size} for source in text.sources],
         "files": described,
     }
     write_json(folder / MANIFEST, sealed(manifest))
 
 
-def _chunks(sources: list[Path], errors: reader.Errors, tally: reader.Tally, hashes: array[int]) -> Iterator[_Chunk]:
-    """The text of all files in chunks of whole lines; the hash of each document is appended when the document ends."""
+def _described(dictionary: Dictionary | None) -> dict[str, Any] | None:
+    if dictionary is None:
+        return None
+    return {"words": len(dictionary), "repeated": dictionary.repeated, "fingerprint": dictionary.fingerprint}
+
+
+def _counts(writer: StoreWriter, tally: Tally, found: Survey) -> dict[str, int]:
+    counts = {**writer.counts, "lines": tally.lines, "characters": tally.characters}
+    counts["empty_documents"] += tally.empty_records
+    counts |= {"duplicate_documents": found.duplicates, "replaced": tally.replaced, "cut_lines": tally.cut_lines}
+    return counts | {"folded_records": tally.folded_records, "empty_files": tally.empty_files}
+
+
+def _chunks(text: _Text, tally: Tally) -> Iterator[_Chunk]:
+    """The text of all files in chunks of whole lines."""
     held: list[str] = []
     size = 0
     begun = continues = False
-    digest = blake2b(digest_size=8)
-    for path in sources:
-        for _, line in reader.lines(path, errors=errors, tally=tally):
-            if line:
-                if not begun and (held or continues):
-                    held.append("")
-                begun = True
-                held.append(line)
-                digest.update(line.encode() + b"\n")
-                size += len(line) + 1
-            else:
-                begun = False
-                hashes.append(int.from_bytes(digest.digest(), "little"))
-                digest = blake2b(digest_size=8)
-            if size >= _CHUNK:
-                yield _Chunk("\n".join(held), continues, tally.bytes_done)
-                held, size, continues = [], 0, begun
+    for line in text.lines(tally):
+        if not line:
+            begun = False
+            continue
+        if size >= _CHUNK:
+            yield _Chunk("\n".join(held), continues, tally.bytes_done)
+            held, size, continues = [], 0, begun
+        if not begun and (held or continues):
+            held.append("")
+        begun = True
+        held.append(line)
+        size += len(line) + 1
     if held:
         yield _Chunk("\n".join(held), continues, tally.bytes_done)
 
 
 class _Lines:
-    """The lines of all files, to be walked more than once."""
+    """The lines of a text, to be walked more than once."""
 
-    def __init__(self, sources: list[Path], errors: reader.Errors, told: Progress) -> None:
-        self._sources, self._errors, self._told = sources, errors, told
-        self._total = _bytes(sources)
+    def __init__(self, text: _Text, told: Progress) -> None:
+        self._text, self._told = text, told
 
     def __iter__(self) -> Iterator[str]:
-        tally = reader.Tally()
-        for path in self._sources:
-            for number, line in reader.lines(path, errors=self._errors, tally=tally):
-                if line:
-                    yield line
-                if number % 1000 == 0:
-                    self._told(tally.bytes_done, self._total)
-
-    def characters(self) -> int:
-        return sum(map(len, self))
+        tally = Tally()
+        for count, line in enumerate(self._text.lines(tally)):
+            if line:
+                yield line
+            if count % 1000 == 0:
+                self._told(tally.bytes_done, None)
 
 
-def _train(
-    sources: list[Path], errors: reader.Errors, kind: str, vocab: int | None, lowercase: bool, told: Progress
-) -> Tokenizer:
-    size = vocab
-    if size is None:
-        characters = _Lines(sources, errors, lambda done, total: None).characters()
-        size = default_size(characters)
-    made = KINDS.get(kind)(_Lines(sources, errors, told), size, lowercase)
+def _train(text: _Text, kind: str, vocab: int | None, lowercase: bool | None, told: Progress) -> Tokenizer:
+    size = default_size(kind, text.found.characters) if vocab is None else vocab
+    made = KINDS.get(kind)(_Lines(text, told), size, lowercase)
     if vocab is None:
-        made.note += f"; at most {size} pieces, for a text of {characters} characters"
+        made.note += f"; at most {size} pieces, for a text of {text.found.characters} characters"
     return made
 
 
-def _scaled(progress: Progress | None, passed: int, total: int, passes: int) -> Progress:
-    """Progress of one pass as a part of all passes; it never runs back."""
-    best = 0
+class _Walks:
+    """Progress of one walk over the text after another, as one number of bytes that never runs back."""
 
-    def tell(done: int, _: int) -> None:
-        nonlocal best
-        if progress is not None and passed * total + done >= best:
-            best = passed * total + done
-            progress(best, passes * total)
+    def __init__(self, progress: Progress | None, total: int, *, trains: bool) -> None:
+        self._progress, self._total = progress, total
+        self._work = _SURVEY + _ENCODE + (_TRAIN if trains else 0)
+        self._before = self._best = 0.0
 
-    return tell
+    def next(self, work: float) -> Progress:
+        before, part = self._before, work / self._work
+        self._before += part
+
+        def tell(done: int, _: int | None) -> None:
+            self._best = max(self._best, before * self._total + part * done)
+            if self._progress is not None:
+                self._progress(min(round(self._best), self._total), self._total)
+
+        return tell
 
 
-def _bytes(sources: list[Path]) -> int:
-    return sum(path.stat().st_size for path in sources)
+def _silent(done: int, total: int | None) -> None:
+    pass
 
 
 def _cores() -> int:

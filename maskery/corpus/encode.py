@@ -1,8 +1,10 @@
 """A chunk of text to tokens, flags and sentences: a pure function of (text, tokenizer, segmenter).
 
 Everything is decided inside a line, so the same text gives the same tokens however it is cut into chunks. A token
-starts a word if the word of its first visible character differs from that of the last character of the token before
-it, or if it is the first of its sentence; a token whose first and last characters lie in different words is counted.
+starts a word if the word of its first visible character differs from that of the last one of the token before it, or
+if it is the first of its sentence; a token whose first and last characters lie in different words is counted. A token
+of white space alone goes with the word behind it, as the space of a byte-level token does; at the end of a line, with
+the word before it.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
     begins = np.array([0, *accumulate(len(item) + 1 for item in lines)][:-1], dtype=np.int64)
     # One sign more than the text, so that the place of a token without text is always a place.
     code_points = codes(text + "\n")
-    first, last = _places(flat, begins[line], kinds(code_points) == Kind.SPACE)
+    ends = np.append(begins[1:] - 1, code_points.size - 1)
+    first, last, visible = _places(flat, begins[line], ends[line], kinds(code_points) != Kind.SPACE)
 
     sentence = _sentence_numbers(lines, begins, code_points.size)[first]
     starts_line = _changes(line)
@@ -86,7 +89,7 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
     flags = starts_word * np.uint8(Flag.WORD)
     flags |= starts_sentence * np.uint8(Flag.SENTENCE)
     flags[sentence_at[_changes(part_of_sentence)]] |= np.uint8(Flag.DOCUMENT)
-    flags |= capitals(code_points)[first] * np.uint8(Flag.CAPITAL)
+    flags |= (capitals(code_points)[first] & visible) * np.uint8(Flag.CAPITAL)
     return Piece(
         tokens=flat.ids,
         flags=flags,
@@ -98,16 +101,23 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
 
 
 def _places(
-    flat: FlatTokens, line_begins: NDArray[np.int64], space: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places in the chunk of each token's first visible character and of its last character."""
-    first = flat.start + line_begins
-    last = np.maximum(flat.end + line_begins - 1, first)
-    if space[first].any():
-        here = np.where(space, space.size - 1, np.arange(space.size))
-        next_visible = np.minimum.accumulate(here[::-1])[::-1]
-        first = np.minimum(next_visible[first], last)
-    return first, last
+    flat: FlatTokens, line_begin: NDArray[np.int64], line_end: NDArray[np.int64], visible: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Places in the chunk of each token's first and last visible characters, and whether it has any.
+
+    One that has none stands at the next visible character of its line, else at the one before it, else where it is.
+    """
+    first = flat.start + line_begin
+    last = np.maximum(flat.end + line_begin - 1, first)
+    if visible[first].all() and visible[last].all():
+        return first, last, np.ones(first.size, dtype=bool)
+    here = np.arange(visible.size)
+    behind = np.minimum.accumulate(np.where(visible, here, visible.size)[::-1])[::-1][first]
+    before = np.maximum.accumulate(np.where(visible, here, -1))[last]
+    seen = behind <= last
+    nearest = np.where(before >= line_begin, before, first)
+    place = np.where(behind < line_end, behind, nearest)
+    return np.where(seen, behind, place), np.where(seen, before, place), seen
 
 
 def _sentence_numbers(lines: list[str], begins: NDArray[np.int64], size: int) -> NDArray[np.int64]:

@@ -6,27 +6,24 @@ N tokens, S sentences, D documents.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery.corpus import builder
 from maskery.corpus.encode import Flag
-from maskery.corpus.writer import DATA, token_dtype
+from maskery.corpus.writer import DATA, FORMAT, token_dtype
 from maskery.errors import CorpusError, UnknownName
-from maskery.files import MANIFEST, damage, seal_broken
+from maskery.files import MANIFEST, damage, is_described, seal_broken
 from maskery.text.tokenizer import Specials, Tokenizer
-
-if TYPE_CHECKING:
-    from maskery.corpus.builder import Progress
 
 __all__ = ["Corpus", "CorpusFacts", "Flag", "DATA", "FORMAT", "Split"]
 
-FORMAT = 1
 Split = Literal["train", "heldout"]
 SPLITS = ("train", "heldout")
 _REBUILD = "build it anew: maskery corpus build FILES... --out DIR"
@@ -89,38 +86,7 @@ class Corpus:
         """Open a folder; sizes are checked, contents are not (`verify` does)."""
         return cls(path)
 
-    @classmethod
-    def build(
-        cls,
-        files: Iterable[str | Path] | str | Path,
-        out: str | Path,
-        *,
-        tokenizer: str | Path | Tokenizer = "train",
-        kind: str = "wordpiece",
-        vocab: int | None = None,
-        lowercase: bool = True,
-        words: str = "auto",
-        heldout: float = 0.01,
-        workers: int | None = None,
-        errors: str = "strict",
-        progress: Progress | None = None,
-    ) -> Corpus:
-        """See `maskery.corpus.builder.build`."""
-        from maskery.corpus.builder import build
-
-        return build(
-            files,
-            out,
-            tokenizer=tokenizer,
-            kind=kind,
-            vocab=vocab,
-            lowercase=lowercase,
-            words=words,
-            heldout=heldout,
-            workers=workers,
-            errors=errors,
-            progress=progress,
-        )
+    build = staticmethod(builder.build)
 
     def __reduce__(self) -> tuple[Callable[[Path], Corpus], tuple[Path]]:
         """Another process opens the folder itself: nothing that is mapped is copied."""
@@ -186,7 +152,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise CorpusError(what, where=path, repair=f"maskery corpus build FILES... --out {path}")
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorpusError(f"manifest.json cannot be read ({error})", where=path, repair=_REBUILD) from None
     if not isinstance(manifest, dict) or manifest.get("maskery") != "corpus":
         raise CorpusError(
@@ -204,13 +170,31 @@ def _manifest(path: Path) -> dict[str, Any]:
             where=path,
             repair=_REBUILD,
         )
-    wanted = ("fingerprint", "vocabulary", "specials", "counts", "files")
-    missing = [key for key in wanted if key not in manifest]
-    missing += [name for name in DATA if name not in manifest.get("files", {})]
-    found = [f"manifest.json lacks {name}" for name in missing] or damage(path, manifest["files"], full=False)
+    found = _faults(manifest) or damage(path, manifest["files"], full=False)
     if found:
         raise CorpusError("; ".join(found), where=path, repair=_REBUILD)
     return manifest
+
+
+def _faults(manifest: dict[str, Any]) -> list[str]:
+    """What a manifest lacks, or holds in another form than this version writes."""
+    forms = {"fingerprint": str, "vocabulary": int, "tokenizer": dict, "counts": dict, "notes": list}
+    wrong = [key for key, form in forms.items() if not isinstance(manifest.get(key), form)]
+    wrong += [] if _are_specials(manifest.get("specials"), manifest.get("vocabulary")) else ["specials"]
+    listed: Any = manifest.get("files")
+    wrong += [name for name in DATA if name not in listed] if is_described(listed) else ["files"]
+    return [f"manifest.json lacks {key}, or has it in another form" for key in wrong]
+
+
+def _are_specials(given: Any, vocabulary: Any) -> bool:
+    """Whether there is a number inside the vocabulary for each; there may be no mask."""
+    names = {field.name for field in fields(Specials)}
+    if not isinstance(given, dict) or given.keys() != names or not isinstance(vocabulary, int):
+        return False
+    return all(
+        (isinstance(number, int) and 0 <= number < vocabulary) or (name == "mask" and number is None)
+        for name, number in given.items()
+    )
 
 
 def _offsets(lengths: NDArray[Any]) -> NDArray[np.int64]:

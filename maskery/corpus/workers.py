@@ -23,8 +23,9 @@ from typing import IO, Protocol, TypeVar
 
 from maskery.corpus.encode import Piece, encode
 from maskery.errors import CorpusError
+from maskery.text.dictionary import Dictionary
 from maskery.text.tokenizer import Tokenizer
-from maskery.text.words import SEGMENTERS
+from maskery.text.words import segmenter
 
 _START = "from maskery.corpus.workers import serve; serve()"
 _ONE_THREAD = {
@@ -45,15 +46,17 @@ class Chunk(Protocol):
 C = TypeVar("C", bound=Chunk)
 
 
-def encode_all(chunks: Iterable[C], tokenizer: Tokenizer, words: str, workers: int) -> Iterator[tuple[C, Piece]]:
+def encode_all(
+    chunks: Iterable[C], tokenizer: Tokenizer, words: str, workers: int, dictionary: Dictionary | None = None
+) -> Iterator[tuple[C, Piece]]:
     """Each chunk with its piece, in order; `workers` = 0 encodes in this process."""
     if workers == 0:
-        segmenter = SEGMENTERS.get(words)
+        find_words = segmenter(words, dictionary)
         for chunk in chunks:
-            yield chunk, encode(chunk.text, tokenizer, segmenter)
+            yield chunk, encode(chunk.text, tokenizer, find_words)
         return
     under_way: deque[tuple[C, Future[Piece]]] = deque()
-    with _pool(workers, tokenizer, words) as submit:
+    with _pool(workers, tokenizer, words, dictionary) as submit:
         for chunk in chunks:
             under_way.append((chunk, submit(chunk.text)))
             if len(under_way) > _AHEAD * workers:
@@ -114,8 +117,9 @@ class _Submit(Protocol):
 
 
 @contextmanager
-def _pool(workers: int, tokenizer: Tokenizer, words: str) -> Iterator[_Submit]:
-    greeting = json.dumps({"tokenizer": tokenizer.json, "words": words}).encode()
+def _pool(workers: int, tokenizer: Tokenizer, words: str, dictionary: Dictionary | None) -> Iterator[_Submit]:
+    entries = None if dictionary is None else dictionary.entries
+    greeting = json.dumps({"tokenizer": tokenizer.json, "words": words, "dictionary": entries}).encode()
     idle: SimpleQueue[_Worker] = SimpleQueue()
 
     def run(text: str) -> Piece:
@@ -144,9 +148,11 @@ def serve() -> None:
     if greeting is None:
         return
     settings = json.loads(greeting)
-    tokenizer, segmenter = Tokenizer.from_json(settings["tokenizer"]), SEGMENTERS.get(settings["words"])
+    entries = settings["dictionary"]
+    dictionary = None if entries is None else Dictionary(tuple((word, frequency) for word, frequency in entries))
+    tokenizer, find_words = Tokenizer.from_json(settings["tokenizer"]), segmenter(settings["words"], dictionary)
     while (data := _receive(source)) is not None:
-        _send(to, encode(data.decode(), tokenizer, segmenter).to_bytes())
+        _send(to, encode(data.decode(), tokenizer, find_words).to_bytes())
 
 
 def _send(pipe: IO[bytes], data: bytes) -> None:

@@ -7,7 +7,7 @@
     heldout.bin    uint8, 1 for documents set aside
 
 A document is set aside by the hash of its text, so its place, the other documents and the run do not matter, and equal
-documents fall on the same side.
+documents, if they are kept at all, fall on the same side.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from maskery.corpus.encode import Flag, Piece
 
+FORMAT = 1
 DATA = ("tokens.bin", "flags.bin", "sentences.bin", "documents.bin", "heldout.bin")
 
 
@@ -53,11 +54,11 @@ class StoreWriter:
         self.counts["unknown"] += piece.unknown
         self.counts["straddling"] += piece.straddling
 
-    def finish(self, hashes: array[int], share: float) -> list[str]:
+    def finish(self, hashes: NDArray[np.uint64], share: float) -> list[str]:
         """Write what is known of documents (`hashes`: one for each begun); what was decided is returned."""
         sizes = np.array(self._sizes, dtype=np.int64)
         kept = sizes > 0
-        heldout, notes = hold_out(np.array(hashes, dtype=np.uint64)[kept], share)
+        heldout, notes = hold_out(hashes[kept], share)
         self._append("documents.bin", sizes[kept].astype("<u4"))
         self._append("heldout.bin", heldout.astype(np.uint8))
         self.counts["documents"] = int(np.count_nonzero(kept))

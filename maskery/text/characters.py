@@ -18,7 +18,7 @@ class Kind(IntEnum):
     SINGLE = 3
     """Scripts without spaces for which there is no dictionary here: every character is a word."""
     MARK = 4
-    """Belongs to the character before it: combining marks, joiners, control characters."""
+    """Belongs to the character before it: combining marks, skin tones, joiners, control characters."""
     APOSTROPHE = 5
     OTHER = 6
     """Punctuation and symbols: every one is a word."""
@@ -26,9 +26,13 @@ class Kind(IntEnum):
 
 _CAPITAL = 128
 _APOSTROPHES = "'’ʼ＇"
+JOINER = 0x200D
+"""Zero width: what stands before and behind it is one sign."""
+FLAG_LETTERS = (0x1_F1E6, 0x1_F1FF)
+"""Two of these make a flag."""
 _LISTED = 0x3_2400
 """Above this code point there are only tags, private use and unassigned ones."""
-_HAN = (
+HAN = (
     (0x3005, 0x3007),
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -36,6 +40,8 @@ _HAN = (
     (0x2_0000, 0x2_FA1F),
     (0x3_0000, 0x3_23AF),
 )
+"""Where Han characters stand: ideographs, and the signs 々〆〇 that are written like them."""
+_SKIN_TONES = (0x1_F3FB, 0x1_F3FF)
 _SINGLE = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Burmese
@@ -62,13 +68,19 @@ def _table() -> NDArray[np.uint8]:
     entries = {category: _entry(category) for category in set(categories)}
     table[:_LISTED] = [entries[category] for category in categories]
     table[0xE_0000:0xE_0200] = Kind.MARK
-    for ranges, kind in ((_HAN, Kind.HAN), (_SINGLE, Kind.SINGLE)):
+    table[_SKIN_TONES[0] : _SKIN_TONES[1] + 1] = Kind.MARK
+    for ranges, kind in ((HAN, Kind.HAN), (_SINGLE, Kind.SINGLE)):
         for low, high in ranges:
             part = table[low : high + 1]
             part[part == Kind.WORD] = kind
     table[[*range(9, 14), *range(28, 32), 0x85]] = Kind.SPACE
     table[[ord(sign) for sign in _APOSTROPHES]] = Kind.APOSTROPHE
     return table
+
+
+def character_class(*more: tuple[int, int]) -> str:
+    """A regular expression for one Han character, or one in the further ranges."""
+    return "[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in (*HAN, *more)) + "]"
 
 
 def codes(text: str) -> NDArray[np.uint32]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from maskery.text.characters import character_class
+
 _WIDE = "。！？；｡"
 _SPACED = "।॥؟۔"
 _CLOSERS = "”’\"'」』）)】》〉］\\]｝}»›〗〕＂＇"
 _OPENERS = frozenset("“‘\"'「『（(【《〈［[｛{«‹〖〔¿¡＂＇")
 _CANDIDATE = re.compile(rf"([{_WIDE}{_SPACED}…!?.]+)[{_CLOSERS}]*(\s*)")
 _HAS_WIDE = re.compile(f"[{_WIDE}]")
-_HAN = re.compile("[々〇\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
+_HAN = re.compile(character_class((0x3040, 0x30FF)))
+"""Han characters and kana."""
 _LAST_WORD = re.compile(r"[^\W\d_]+(?:\.[^\W\d_]+)*\Z")
 _REACH = 16
 """How far before a full stop its word is looked for."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -19,10 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
 from maskery import files
 from maskery.errors import InputError
-from maskery.text import wordpiece
+from maskery.text import marks, wordpiece
+from maskery.text.characters import character_class
 
 _ROLES: dict[str, tuple[str, ...]] = {
     "pad": ("[PAD]", "<pad>"),
@@ -41,7 +44,10 @@ _NOT_OURS = (
     "special_tokens_map_file",
 )
 _DEFAULT_LENGTH = 512
-_HAN = "[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U000323af]"
+_HOLES = 100_000
+"""Numbers without a piece that a tokenizer may have beyond twice its pieces."""
+_HAN = character_class((0x3000, 0x303F), (0xFF00, 0xFFEF))
+"""Han characters, and the signs and full-width forms that stand among them."""
 _SPACE_IN_HAN = re.compile(f"(?<={_HAN}) (?={_HAN})")
 
 
@@ -85,18 +91,20 @@ class Tokenizer:
         self.names, self.specials = _find_specials(rust, where)
         if rust.post_processor is None:
             wordpiece.frame(rust, self.names["cls"], self.names["sep"])
-        self.vocabulary = max(rust.get_vocab(with_added_tokens=True).values()) + 1
+        if rust.decoder is None and self._byte_level:
+            rust.decoder = ByteLevelDecoder()
+        self.vocabulary = _size(rust, where)
 
     @classmethod
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
         """From the text of a tokenizer.json."""
-        try:
+        with _readable(where):
             rust = RustTokenizer.from_str(text)
-        except Exception as error:  # the binding raises bare Exception
-            raise InputError(
-                f"cannot be read as a tokenizer: {error}", where=where, repair="give a tokenizer.json or a vocab.txt"
-            ) from None
-        return cls(rust, settings=settings, note="as written in tokenizer.json", where=where)
+        made = cls(rust, settings=settings, note="as written in tokenizer.json", where=where)
+        with _readable(where):
+            for pair in (None, "b"):
+                rust.encode("a", pair)  # a damaged frame of specials shows itself only in use
+        return made
 
     @classmethod
     def from_pieces(cls, pieces: Sequence[str], *, lowercase: bool | None = None, note: str = "") -> Tokenizer:
@@ -143,14 +151,7 @@ class Tokenizer:
 
     @cached_property
     def _raw(self) -> RustTokenizer:
-        """The tokenizer for which marks are text. The binding spares only tokens called special, so every added
-        token of a mark's shape is called so; added words (a user's own terms) are still found."""
-        content = json.loads(self._marked.to_str())
-        for token in content["added_tokens"]:
-            token["special"] = token["special"] or bool(wordpiece.CONTROL_MARK.fullmatch(token["content"]))
-        rust = RustTokenizer.from_str(json.dumps(content))
-        rust.encode_special_tokens = True
-        return rust
+        return marks.without_marks(self._marked, self.names.values())
 
     def encode_flat(self, texts: Sequence[str]) -> FlatTokens:
         """Raw text to one run of tokens. `Encoding.offsets` makes a tuple a token; flattening them as iterators is
@@ -184,6 +185,21 @@ class Tokenizer:
         """The piece of each id; ids beyond the vocabulary (padded embeddings) read as the unknown token."""
         return [self._marked.id_to_token(number) or self.names["unk"] for number in _plain(ids)]
 
+    def shown(self, ids: ArrayLike) -> list[str]:
+        """The piece of each id for the eye: letters that stand for bytes are read, a space is ▁, half a character is
+        written as its bytes (<E4>)."""
+        return [p if p in self._added else marks.readable(p, self._byte_level) for p in self.tokens(ids)]
+
+    @cached_property
+    def _byte_level(self) -> bool:
+        return marks.is_byte_level(self._marked)
+
+    @cached_property
+    def _added(self) -> set[str]:
+        """Pieces beside the model's own, which are written as they are: marks and a user's terms."""
+        found = self._marked.get_added_tokens_decoder().values()
+        return {*self.names.values(), *(token.content for token in found)}
+
     def id(self, piece: str) -> int | None:
         return self._marked.token_to_id(piece)
 
@@ -202,9 +218,13 @@ class Tokenizer:
 
     @cached_property
     def ordinary(self) -> NDArray[np.int64]:
-        """The numbers of pieces that stand for text: no specials, no [unusedN], no other marks."""
-        mark = wordpiece.CONTROL_MARK
-        kept = [n for n, piece in enumerate(self.pieces) if piece and not mark.fullmatch(piece)]
+        """The numbers of pieces that stand for text: no specials, no [unusedN], no other marks.
+
+        Learnt pieces of BPE and unigram may look like a mark (<=>); there only added tokens are.
+        """
+        learnt = self.kind in ("BPE", "Unigram")
+        mark = {p for p in (self._added if learnt else self.pieces) if marks.CONTROL_MARK.fullmatch(p)}
+        kept = [n for n, piece in enumerate(self.pieces) if piece and piece not in mark]
         return np.array([n for n in kept if n not in self.specials.ids], dtype=np.int64)
 
     def save(self, folder: str | Path, *, max_length: int | None = None) -> list[str]:
@@ -227,6 +247,33 @@ class Tokenizer:
             files.write_text(folder / "vocab.txt", "".join(f"{piece}\n" for piece in self.pieces))
             written.append("vocab.txt")
         return written
+
+
+@contextmanager
+def _readable(where: str | Path) -> Iterator[None]:
+    """The binding raises bare `Exception`, and a panic of the library is not even that."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise InputError(
+            f"cannot be read as a tokenizer: {error}", where=where, repair="give a tokenizer.json or a vocab.txt"
+        ) from None
+
+
+def _size(rust: RustTokenizer, where: str | Path) -> int:
+    """One more than the largest number of a piece. The library walks over every number below it, so one that lies far
+    beyond the pieces, by a changed digit, would take all memory."""
+    numbers = rust.get_vocab(with_added_tokens=True)
+    piece, largest = max(numbers.items(), key=lambda item: item[1])
+    if largest > 2 * len(numbers) + _HOLES:
+        raise InputError(
+            f"piece {piece!r} has the number {largest}, far beyond the {len(numbers)} pieces there are",
+            where=where or None,
+            repair="fetch the file anew",
+        )
+    return largest + 1
 
 
 def _find_specials(rust: RustTokenizer, where: str | Path) -> tuple[dict[str, str], Specials]:
@@ -263,7 +310,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         return {}
     try:
         settings = json.loads(_read_text(path))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}", where=path, repair="fetch the file anew, or remove it") from None
     if not isinstance(settings, dict):
         raise InputError("not a JSON object", where=path, repair="fetch the file anew, or remove it")

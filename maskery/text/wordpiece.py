@@ -19,11 +19,10 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
 from maskery.errors import InputError
+from maskery.text.marks import CONTROL_MARK
 
 NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
-CONTROL_MARK = re.compile(r"\[[^\[\]\s]+\]|<[^<>\s]+>")
-"""The shape of pieces that stand for no text: [unused7], <pad>."""
 
 
 def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:

@@ -1,0 +1,105 @@
+"""A source to lines of documents: plain text, and one JSON object on each line.
+
+Every format answers with (number, line), where an empty line ends a document. In plain text a blank line does; where
+the file is made of records, each record is one document, and the line breaks inside its text are line breaks of the
+document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from maskery.corpus.lines import Errors, Tally, raw_lines
+from maskery.corpus.sources import Source
+from maskery.errors import TextError
+
+Lines = Iterator[tuple[int, str]]
+Format = Callable[[Source, Errors, Tally], Lines]
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_LISTED = 12
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+
+
+def text(source: Source, errors: Errors, tally: Tally) -> Lines:
+    return raw_lines(source, errors, tally)
+
+
+def jsonl(source: Source, errors: Errors, tally: Tally) -> Lines:
+    for number, line in raw_lines(source, errors, tally):
+        if line and not line.isspace():
+            found = _field(_parse(line, source, number), source, number)
+            if "\\u" in line:
+                found = without_surrogates(found, errors, tally, source, number)
+            yield from document(number, found, tally)
+
+
+def document(number: int, text: str, tally: Tally) -> Lines:
+    """The lines of one record's text, then an empty one; a record without text is counted and gives nothing."""
+    begun = False
+    for line in text.split("\n"):
+        if line and not line.isspace():
+            begun = True
+            yield number, line[:-1] if line.endswith("\r") else line
+    if begun:
+        yield number, ""
+    else:
+        tally.empty_records += 1
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for an error: not more than fit on a screen."""
+    found = [str(name) for name in names]
+    more = len(found) - _LISTED
+    return ", ".join(found[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def without_surrogates(text: str, errors: Errors, tally: Tally, source: Source, number: int) -> str:
+    """Half a surrogate pair, which only an escape can bring, is no character."""
+    cleaned, count = _SURROGATES.subn("\ufffd", text)
+    if count and errors == "strict":
+        raise TextError(
+            "half a character: an escape from \\ud800 to \\udfff stands alone",
+            file=source.name,
+            line=number,
+            repair="write the character whole; or --errors replace",
+        )
+    tally.replaced += count
+    return cleaned
+
+
+def _parse(line: str, source: Source, number: int) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        cause = f"the line is not JSON: {error.msg} (column {error.colno})"
+    except (ValueError, RecursionError) as error:
+        cause = f"the line is not JSON that can be read: {error}"
+    fix = 'one object on each line: {"text": "..."}'
+    if number == 1 and line.lstrip()[0] in "[{":
+        fix += f"; a file that is one JSON value becomes that by: jq -c '.[]' {source.name} > NEW.jsonl"
+    raise TextError(cause, file=source.name, line=number, repair=fix)
+
+
+def _field(record: Any, source: Source, number: int) -> str:
+    """The text of a record; null is a record without text."""
+    if not isinstance(record, dict):
+        cause, fix = f"the line holds {_kind(record)}, not an object", 'one object on each line: {"text": "..."}'
+    elif source.field not in record:
+        there = f"it has {listed(record)}" if record else "it has none"
+        cause, fix = f"the object has no field {source.field!r}; {there}", "--field NAME says which field is the text"
+    elif record[source.field] is None:
+        return ""
+    elif isinstance(record[source.field], str):
+        return str(record[source.field])
+    else:
+        cause = f"the field {source.field!r} holds {_kind(record[source.field])}, not text"
+        fix = "--field NAME of a field that holds text"
+    raise TextError(cause, file=source.name, line=number, repair=fix)
+
+
+def _kind(value: Any) -> str:
+    return _KINDS.get(type(value), "null")

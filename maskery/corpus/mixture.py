@@ -1,0 +1,187 @@
+"""Several corpora read as one. Weights are shares of rows; without weights every row is read equally often.
+
+Tokens and flags of the parts lie end to end as if they were one array, and nothing is copied: what is asked for comes
+from the part that has it. All parts must have been built with one tokenizer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskery.corpus.store import Corpus, CorpusFacts
+from maskery.corpus.weights import whole_weights
+from maskery.errors import CorpusError, InputError
+from maskery.text.tokenizer import Specials, Tokenizer
+
+
+class Joined:
+    """Arrays end to end, read by an array of places."""
+
+    def __init__(self, parts: Sequence[NDArray[Any]]) -> None:
+        self.parts = tuple(parts)
+        self.start = np.concatenate(([0], np.cumsum([part.size for part in parts]))).astype(np.int64)
+
+    @property
+    def size(self) -> int:
+        return int(self.start[-1])
+
+    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        owner = np.searchsorted(self.start, places, side="right") - 1
+        found = np.empty(len(places), dtype=self.parts[0].dtype)
+        for number, part in enumerate(self.parts):
+            mine = owner == number
+            found[mine] = part[places[mine] - self.start[number]]
+        return found
+
+
+class Mixture:
+    """`Mixture([(a, 3), (b, 1)])`: three rows of four from a. `Mixture([a, b])`: all rows of both, as one corpus."""
+
+    parts: tuple[Corpus, ...]
+    weights: tuple[int, ...] | None
+    """Rows of each part in a block of sum(weights); None: one epoch is all rows of all parts."""
+    names: tuple[str, ...]
+    """The end of each part's path that no other part shares."""
+
+    def __init__(self, parts: Iterable[Corpus | tuple[Corpus, float | Fraction]]) -> None:
+        given = list(parts)
+        if not given:
+            raise InputError("a mixture of no corpora", repair="Mixture([(corpus, 3), (another, 1)])")
+        self.parts = tuple(each[0] if isinstance(each, tuple) else each for each in given)
+        weights = [each[1] for each in given if isinstance(each, tuple)]
+        if weights and len(weights) < len(given):
+            bare = next(each for each in given if not isinstance(each, tuple))
+            raise InputError(
+                f"{bare.path} has no weight, others have one",
+                where="--corpus",
+                repair=f"give a weight to every corpus ({bare.path}=1) or to none",
+            )
+        _require_different(self.parts)
+        _require_one_tokenizer(self.parts)
+        self.names = unique_ends([part.path for part in self.parts])
+        self.weights = whole_weights(weights, self.names) if weights else None
+
+    def __reduce__(self) -> tuple[Callable[..., Mixture], tuple[list[Any]]]:
+        """Another process opens the folders itself."""
+        if self.weights is None:
+            return Mixture, (list(self.parts),)
+        return Mixture, (list(zip(self.parts, self.weights, strict=True)),)
+
+    @property
+    def path(self) -> str:
+        """The folders as a command line gives them: the place that an error names."""
+        if self.weights is None:
+            return ", ".join(str(part.path) for part in self.parts)
+        return ", ".join(f"{part.path}={weight}" for part, weight in zip(self.parts, self.weights, strict=True))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of parts, weights and order; a single part's own, because nothing else is read."""
+        if len(self.parts) == 1:
+            return self.parts[0].fingerprint
+        said = json.dumps([[part.fingerprint for part in self.parts], self.weights])
+        return hashlib.sha256(said.encode()).hexdigest()
+
+    @property
+    def vocabulary(self) -> int:
+        return self.parts[0].vocabulary
+
+    @property
+    def specials(self) -> Specials:
+        return self.parts[0].specials
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.parts[0].tokenizer
+
+    @cached_property
+    def tokens(self) -> Joined:
+        return Joined([part.tokens for part in self.parts])
+
+    @cached_property
+    def flags(self) -> Joined:
+        return Joined([part.flags for part in self.parts])
+
+    @cached_property
+    def facts(self) -> CorpusFacts:
+        return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
+
+    def documents(self, split: str = "train") -> NDArray[np.int64]:
+        """The numbers of a split's documents, counted through all parts."""
+        first = np.cumsum([0, *(part.heldout.size for part in self.parts)])
+        return np.concatenate([part.documents(split) + start for part, start in zip(self.parts, first, strict=False)])
+
+    def verify(self) -> None:
+        for part in self.parts:
+            part.verify()
+
+    def holding(self, split: str) -> Corpus | Mixture | None:
+        """The same without the parts that have nothing of the split; None if none has."""
+        kept = [place for place, part in enumerate(self.parts) if len(part.documents(split))]
+        if len(kept) < 2:
+            return self.parts[kept[0]] if kept else None
+        if self.weights is None:
+            return Mixture([self.parts[place] for place in kept])
+        return Mixture([(self.parts[place], self.weights[place]) for place in kept])
+
+    def _frequency(self) -> NDArray[np.int64]:
+        """Of as many tokens as the parts have, in the proportions of the weights."""
+        counts = [part.facts.frequency for part in self.parts]
+        if self.weights is None:
+            total: NDArray[np.int64] = np.sum(counts, axis=0)
+            return total
+        whole, sizes = sum(self.weights), [part.tokens.size for part in self.parts]
+        shares = [weight / whole * sum(sizes) / size for weight, size in zip(self.weights, sizes, strict=True)]
+        mixed = np.sum([share * count for share, count in zip(shares, counts, strict=True)], axis=0)
+        rounded: NDArray[np.int64] = np.rint(mixed).astype(np.int64)
+        return rounded
+
+
+Corpora = Corpus | Mixture
+"""What can be trained on."""
+
+
+def unique_ends(paths: Sequence[Path]) -> tuple[str, ...]:
+    """The last folder names of the paths, as many as tell them apart."""
+    whole = [path.resolve().parts for path in paths]
+    for many in range(1, max(map(len, whole)) + 1):
+        ends = ["/".join(parts[-many:]) for parts in whole]
+        if len(set(ends)) == len(ends):
+            return tuple(ends)
+    return tuple(map(str, paths))
+
+
+def _require_different(parts: Sequence[Corpus]) -> None:
+    seen: dict[str, Path] = {}
+    for part in parts:
+        first = seen.get(part.fingerprint)
+        if first is not None:
+            same = "" if first == part.path else f", it has the same content as {first}"
+            raise InputError(
+                f"{part.path} is given twice{same}",
+                where="--corpus",
+                repair="give it once, with the sum of the weights",
+            )
+        seen[part.fingerprint] = part.path
+
+
+def _require_one_tokenizer(parts: Sequence[Corpus]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        if part.tokenizer.fingerprint != first.tokenizer.fingerprint:
+            raise CorpusError(
+                f"{first.path} has the tokenizer {first.tokenizer.fingerprint[:12]}, "
+                f"{part.path} has {part.tokenizer.fingerprint[:12]}: one run needs one tokenizer",
+                where="--corpus",
+                repair=f"maskery corpus build FILES... --tokenizer {first.path} --out DIR, and give that DIR "
+                f"for {part.path}",
+            )

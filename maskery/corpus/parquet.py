@@ -1,0 +1,85 @@
+"""Parquet: each row is a document, its text one column. Read by batches of rows, only that column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from maskery.corpus.formats import Lines, document, listed
+from maskery.corpus.lines import LONGEST_RECORD, Errors, Tally
+from maskery.corpus.sources import Source
+from maskery.errors import MaskeryError, TextError
+from maskery.extras import optional
+
+_ROWS = 256
+"""Rows of a batch."""
+
+
+def parquet(source: Source, errors: Errors, tally: Tally) -> Lines:
+    number, before = 0, tally.bytes_done
+    for values, share in _batches(source):
+        for value in values:
+            number += 1
+            yield from document(number, _text(value, errors, tally, source, number), tally)
+        tally.bytes_done = before + int(share * source.size)
+    tally.bytes_done = before + source.size
+
+
+def _text(value: bytes | None, errors: Errors, tally: Tally, source: Source, number: int) -> str:
+    if value is None:
+        return ""
+    if len(value) > LONGEST_RECORD:
+        cause = f"row {number}: the text has {len(value):,} bytes, more than {LONGEST_RECORD >> 20} MiB"
+        raise TextError(cause, file=source.name, repair="split the text over several rows")
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if errors == "strict":
+            cause = f"row {number}: byte {error.start} of the text (0x{value[error.start]:02x}) is not UTF-8"
+            raise TextError(cause, file=source.name, repair="write the file anew; or --errors replace") from None
+    text = value.decode("utf-8", "replace")
+    tally.replaced += text.count("\ufffd") - value.count(b"\xef\xbf\xbd")
+    return text
+
+
+def _batches(source: Source) -> Iterator[tuple[list[bytes | None], float]]:
+    """The column as bytes, by batches, each with the share of the rows that is done after it."""
+    library, files = optional("pyarrow", "reading parquet files"), optional("pyarrow.parquet", "reading parquet files")
+    done = 0
+    try:
+        with files.ParquetFile(source.path) as opened:
+            _check_column(library, opened.schema_arrow, source)
+            for batch in opened.iter_batches(_ROWS, columns=[source.field], use_threads=False):
+                done += batch.num_rows
+                yield _as_bytes(library, batch.column(0)), done / opened.metadata.num_rows
+    except MaskeryError:
+        raise
+    except Exception as error:  # the library raises many kinds for bytes it refuses
+        said = str(error).partition("\n")[0]
+        after = f" after row {done}" if done else ""
+        raise TextError(
+            f"this is no parquet file, or a damaged one{after} ({said})",
+            file=source.name,
+            repair="fetch or write the file anew",
+        ) from None
+
+
+def _check_column(library: Any, schema: Any, source: Source) -> None:
+    found = schema.names.count(source.field)
+    if found != 1:
+        cause = f"there is no column {source.field!r}; there are {listed(schema.names)}"
+        if found:
+            cause = f"there is more than one column {source.field!r}"
+        raise TextError(cause, file=source.name, repair="--field NAME says which column is the text")
+    kind = schema.field(source.field).type
+    held = kind.value_type if library.types.is_dictionary(kind) else kind
+    if str(held) not in ("string", "large_string", "string_view", "null"):
+        cause = f"the column {source.field!r} holds {kind}, not text"
+        raise TextError(cause, file=source.name, repair="--field NAME of a column that holds text")
+
+
+def _as_bytes(library: Any, column: Any) -> list[bytes | None]:
+    if library.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    found: list[bytes | None] = column.cast(library.large_binary()).to_pylist()
+    return found

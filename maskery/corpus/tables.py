@@ -1,0 +1,127 @@
+"""CSV and TSV: each record is a document, its text one column.
+
+`--field NAME` wants a header with that name in the first record. `--field 2`, a number, says that there is no header
+and which column it is, counted from 1. Quotes work as in spreadsheets: a quoted field may hold separators, line
+breaks and doubled quotes. Nothing is guessed: a record with another number of fields than the first is refused, and
+so is a quote that is never closed or that ends before its field does.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import NoReturn
+
+from maskery.corpus.formats import Lines, document, listed
+from maskery.corpus.lines import LONGEST_RECORD, TOO_LONG, Errors, Tally, raw_lines
+from maskery.corpus.sources import Source
+from maskery.errors import TextError
+
+_RAW_QUOTES = """if quotes are plain characters in this file: sed 's/"/""/g; s/[^\\t]*/"&"/g' {name} > NEW.tsv"""
+
+
+def csv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
+    return _documents(source, errors, tally, ",")
+
+
+def tsv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
+    return _documents(source, errors, tally, "\t")
+
+
+def _documents(source: Source, errors: Errors, tally: Tally, separator: str) -> Lines:
+    column: int | None = None
+    width = 0
+    for number, record in _records(source, errors, tally, separator):
+        if column is None:
+            column, width = _column(record, source, number), len(record)
+            if not source.field.isdecimal():
+                continue
+        if len(record) != width:
+            first = "record" if source.field.isdecimal() else "line, the header,"
+            fix = "quote fields that hold the separator, or mend the line"
+            cause = f"the record has {_fields(len(record))}, the first {first} has {width}"
+            raise TextError(cause, file=source.name, line=number, repair=fix)
+        yield from document(number, record[column], tally)
+
+
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"
+
+
+def _column(first: list[str], source: Source, number: int) -> int:
+    """Which column is the text, by the first record."""
+    wanted = source.field
+    if wanted.isdecimal():
+        if int(wanted) > len(first):
+            cause = f"the record has {_fields(len(first))}, but --field {wanted} is asked for"
+            raise TextError(cause, file=source.name, line=number, repair="--field N counts columns from 1")
+        return int(wanted) - 1
+    if first.count(wanted) > 1:
+        cause = f"the header has {wanted!r} more than once"
+        raise TextError(cause, file=source.name, line=number, repair="give the columns names of their own")
+    if wanted not in first:
+        raise TextError(
+            f"the header has no column {wanted!r}; it has {listed(each[:40] for each in first)}",
+            file=source.name,
+            line=number,
+            repair="--field NAME of a column, or --field N (from 1) if there is no header",
+        )
+    return first.index(wanted)
+
+
+def _records(source: Source, errors: Errors, tally: Tally, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """(Number of its first line, fields) of each record; blank lines between records are none."""
+    # The module's own limit is for a field of all readers in this process; ours is for a record of this one.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
+    feed = _Feed(source, errors, tally)
+    records = csv.reader(feed, delimiter=separator, strict=True)
+    while True:
+        feed.begin()
+        try:
+            record = next(records, None)
+        except csv.Error as error:
+            _refuse(source, feed, str(error), separator)
+        if record is None:
+            return
+        tally.folded_records += feed.lines > 1
+        if record:
+            yield feed.first, record
+
+
+class _Feed:
+    """Lines for the parser, with their line feeds; a record that grows without end is refused on the way."""
+
+    def __init__(self, source: Source, errors: Errors, tally: Tally) -> None:
+        self._source, self._raw = source, raw_lines(source, errors, tally)
+        self.first = self.lines = self._size = 0
+
+    def begin(self) -> None:
+        self.lines = self._size = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        number, line = next(self._raw)
+        if not self.lines:
+            self.first = number
+        self.lines += 1
+        self._size += len(line) + 1
+        if self._size > LONGEST_RECORD:
+            cause = f"the record that begins here has {TOO_LONG}; a quote in it may never be closed"
+            fix = "close the quote, or split the record"
+            raise TextError(cause, file=self._source.name, line=self.first, repair=fix)
+        return line + "\n"
+
+
+def _refuse(source: Source, feed: _Feed, cause: str, separator: str) -> NoReturn:
+    fix = 'a quote inside a quoted field is doubled: "He said ""yes"""'
+    if "unexpected end of data" in cause:
+        cause, fix = "a quote opened in the record that begins here is never closed", "close the quote"
+    elif "new-line" in cause:
+        cause, fix = "a carriage return stands inside a line", f"tr '\\r' '\\n' < {source.name} > NEW"
+    elif "expected after" in cause:
+        cause = "a quoted field goes on after its closing quote"
+    if separator == "\t":
+        fix += "; " + _RAW_QUOTES.format(name=source.name)
+    raise TextError(cause, file=source.name, line=feed.first, repair=fix)
