@@ -1,8 +1,8 @@
 """The one function that makes batches: a pure function of (recipe, corpus, seed, step).
 
 Nothing in a row depends on workers, ranks, micro-batches or the rows beside it. Rows come from the plan of the step's
-phase; epoch e visits all R rows of the plan in the order of a keyed permutation; rank r of w takes a contiguous slice
-of the step's rows, and micro-batches slice again.
+phase, in the order of `rows/order.py`; rank r of w takes a contiguous slice of the step's rows, and micro-batches slice
+again. Rows of several corpora are numbered through: `corpus_of` says whose a row is.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from maskery import randomness
 from maskery.batches import Batch
+from maskery.corpus.mixture import Corpora, Mixture
 from maskery.corpus.store import Corpus
 from maskery.corruption.corrupt import corrupt
 from maskery.errors import InputError
@@ -25,16 +26,17 @@ from maskery.objectives.build import objectives_of
 from maskery.objectives.protocol import Objective
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.recipes.recipe import Recipe
+from maskery.rows.order import Order
 from maskery.rows.plan import RowPlan, plan_rows
 from maskery.rows.ragged import Rows, gather
 
 
 @dataclass(frozen=True)
 class Feed:
-    """Batches of one recipe over one corpus. `split="heldout"` serves the part set aside."""
+    """Batches of one recipe over a corpus or several. `split="heldout"` serves the part set aside."""
 
     recipe: Recipe
-    corpus: Corpus
+    corpus: Corpora
     seed: int
     split: str = "train"
 
@@ -48,30 +50,55 @@ class Feed:
 
     def plan(self, phase: Phase) -> RowPlan:
         plan = plan_rows(self.recipe.rows, self.corpus, phase.length, self.seed, self.split)
-        if len(plan) == 0:
-            raise InputError(
-                f"the {self.split} part of the corpus gives no row of kind {self.recipe.rows.kind}",
-                where=self.corpus.path,
-                repair="build the corpus from more text" + (" or with a larger --heldout" * (self.split != "train")),
-            )
+        for part, rows in zip(self.parts, np.diff(plan.part_start), strict=True):
+            if rows == 0:
+                larger = " or with a larger --heldout" * (self.split != "train")
+                raise InputError(
+                    f"the {self.split} part of the corpus gives no row of kind {self.recipe.rows.kind}",
+                    where=part.path,
+                    repair="build the corpus from more text" + larger,
+                )
         return plan
+
+    @property
+    def parts(self) -> tuple[Corpus, ...]:
+        """The corpora that are read."""
+        return self.corpus.parts if isinstance(self.corpus, Mixture) else (self.corpus,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Short names of the corpora."""
+        return self.corpus.names if isinstance(self.corpus, Mixture) else (self.corpus.path.resolve().name,)
+
+    def shares(self, phase: Phase) -> NDArray[np.float64]:
+        """(C,) the part of all rows that each corpus has."""
+        weights = self.corpus.weights if isinstance(self.corpus, Mixture) else None
+        rows = np.asarray(np.diff(self.plan(phase).part_start) if weights is None else weights, dtype=np.float64)
+        shares: NDArray[np.float64] = rows / rows.sum()
+        return shares
+
+    def corpus_of(self, phase: Phase, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The number of the corpus that each row of the plan belongs to, and the row's number within it."""
+        start = self.plan(phase).part_start
+        part = np.searchsorted(start, rows, side="right") - 1
+        return part, rows - start[part]
 
     def numbers(self, step: int) -> tuple[Phase, NDArray[np.int64], NDArray[np.int64]]:
         """The step's phase, and the epoch and plan row of each of its rows."""
         phase = phase_at(self.phases, step)
-        total = len(self.plan(phase))
-        visit = np.arange(phase.batch, dtype=np.int64) + (step - phase.first) * phase.batch
-        epochs, places = visit // total, visit % total
-        rows = np.empty_like(places)
-        for epoch in np.unique(epochs):
-            here = epochs == epoch
-            rows[here] = self.visit(phase, places[here], int(epoch))
-        return phase, epochs, rows
+        visits = np.arange(phase.batch, dtype=np.int64) + (step - phase.first) * phase.batch
+        return phase, *self.order(phase).visit(visits)
 
-    def visit(self, phase: Phase, places: NDArray[np.int64], epoch: int = 0) -> NDArray[np.int64]:
-        """The plan rows that an epoch visits at the given places of its order."""
-        order = randomness.key(self.seed, f"order {self.split} {phase.number}", epoch)
-        return randomness.permute(order, places, len(self.plan(phase)))
+    def first(self, phase: Phase, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The epochs and plan rows of the first visits: at most as many as there are rows."""
+        return self.order(phase).visit(np.arange(min(count, len(self.plan(phase))), dtype=np.int64))
+
+    def order(self, phase: Phase) -> Order:
+        """In which order a phase visits the rows of its plan."""
+        plan, stream = self.plan(phase), f"{self.split} {phase.number}"
+        if isinstance(self.corpus, Mixture) and self.corpus.weights is not None:
+            return Order(self.seed, stream, tuple(np.diff(plan.part_start).tolist()), self.corpus.weights)
+        return Order(self.seed, stream, (len(plan),))
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Batch:
         """All rows that one rank reads at one step."""
@@ -136,7 +163,7 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
 
 def batch(
     recipe: Recipe,
-    corpus: Corpus,
+    corpus: Corpora,
     step: int = 0,
     rank: int = 0,
     world: int = 1,

@@ -38,6 +38,8 @@ class Measured:
     chosen: int = 0
     edits: dict[str, int] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
+    corpora: dict[str, int] = field(default_factory=dict)
+    """Rows of each corpus."""
     runs: dict[int, int] = field(default_factory=dict)
     """Maximal runs of chosen slots, by the number of words they touch."""
     drawn: dict[int, int] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class Measured:
             },
             "replaced": _shares(self.edits),
             "pair": _shares(self.labels),
+            "corpora": {name: number / max(1, self.rows) for name, number in self.corpora.items()},
             "words_split": self.words_split / max(1, self.words_touched),
         }
 
@@ -101,6 +104,9 @@ def measure(feed: Feed, count: int) -> Measured:
     for phase, epochs, numbers in visits(feed, count):
         rows = feed.corrupted(phase, epochs, numbers)
         measured.add(rows)
+        owners = np.bincount(feed.corpus_of(phase, numbers)[0], minlength=len(feed.names))
+        for name, number in zip(feed.names, owners.tolist(), strict=True):
+            _count(measured.corpora, name, number)
         for label in rows.label[rows.label >= 0].tolist():
             _count(measured.labels, names[label])
         if config.rate > 0:

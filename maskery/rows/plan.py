@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.errors import CorpusError, RecipeError
+from maskery.corpus.mixture import Mixture
+from maskery.errors import CorpusError, InputError, RecipeError
 from maskery.randomness import key, scalars
 from maskery.rows.config import KINDS, RowsConfig
 
@@ -41,13 +42,26 @@ class Specials(Protocol):
         """A tokenizer may have none."""
 
 
-class SentenceStore(Protocol):
-    """What rows need of a corpus: N tokens in S sentences in D documents."""
+class Readable(Protocol):
+    """An array, or several that are read as one."""
+
+    def __getitem__(self, places: NDArray[np.int64], /) -> NDArray[Any]: ...
+
+
+class TokenStore(Protocol):
+    """What reading rows needs of a corpus or of several."""
 
     @property
-    def tokens(self) -> NDArray[Any]: ...
+    def tokens(self) -> Readable: ...
     @property
-    def flags(self) -> NDArray[np.uint8]: ...
+    def flags(self) -> Readable: ...
+    @property
+    def specials(self) -> Specials: ...
+
+
+class SentenceStore(TokenStore, Protocol):
+    """What planning rows needs of a corpus: N tokens in S sentences in D documents."""
+
     @property
     def sentence_start(self) -> NDArray[np.int64]:
         """(S+1,) token offsets."""
@@ -61,12 +75,12 @@ class SentenceStore(Protocol):
     def fingerprint(self) -> str: ...
     @property
     def vocabulary(self) -> int: ...
-    @property
-    def specials(self) -> Specials: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowPlan:
+    part_start: NDArray[np.int64]
+    """(C+1,) the rows of corpus c are part_start[c] .. part_start[c+1]."""
     row_start: NDArray[np.int64]
     """(R+1,) the pieces of row r are row_start[r] .. row_start[r+1]."""
     piece_start: NDArray[np.int64]
@@ -141,6 +155,7 @@ class Draft:
         pieces = np.concatenate([np.diff(part[2][:, 0], prepend=0) for part in self._done])
         tokens = int((bounds[:, 1] - bounds[:, 0]).sum())
         return RowPlan(
+            part_start=_frozen(np.array([0, len(rows)]), np.int64),
             row_start=_frozen(np.concatenate(([0], np.cumsum(pieces))), np.int64),
             piece_start=_frozen(bounds[:, 0], np.int64),
             piece_end=_frozen(bounds[:, 1], np.int64),
@@ -192,15 +207,51 @@ _PLANS: OrderedDict[tuple[object, ...], RowPlan] = OrderedDict()
 _KEPT = 4
 
 
-def plan_rows(config: RowsConfig, store: SentenceStore, length: int, seed: int, split: str = "train") -> RowPlan:
+def plan_rows(
+    config: RowsConfig, store: SentenceStore | Mixture, length: int, seed: int, split: str = "train"
+) -> RowPlan:
     """The plan of `split` for rows of `length` slots; the last few are kept in memory."""
     name = (store.fingerprint, config, length, seed, split)
     if name not in _PLANS:
-        _PLANS[name] = _plan(config, store, length, seed, split)
+        if isinstance(store, Mixture):
+            _PLANS[name] = _plan_parts(config, store, length, seed, split)
+        else:
+            _PLANS[name] = _plan(config, store, length, seed, split)
     _PLANS.move_to_end(name)
     while len(_PLANS) > _KEPT:
         _PLANS.popitem(last=False)
     return _PLANS[name]
+
+
+def _plan_parts(config: RowsConfig, store: Mixture, length: int, seed: int, split: str) -> RowPlan:
+    """The plans of the parts end to end: no row mixes two corpora, and each part has the rows it would have alone."""
+    plans = []
+    for part in store.parts:
+        try:
+            plans.append(_plan(config, part, length, seed, split))
+        except InputError as error:
+            raise type(error)(f"{part.path}: {error.cause}", where=error.where, repair=error.repair) from None
+    return _end_to_end(plans, store.tokens.start)
+
+
+def _end_to_end(plans: list[RowPlan], tokens: NDArray[np.int64]) -> RowPlan:
+    """One plan of many; `tokens` are the places at which their stores begin."""
+    rows = np.cumsum([0, *(len(plan) for plan in plans)])
+    pieces = np.cumsum([0, *(len(plan.piece_start) for plan in plans)])
+    number = range(len(plans))
+    counts: dict[str, int] = {}
+    for plan in plans:
+        for name, many in plan.counts.items():
+            counts[name] = counts.get(name, 0) + many
+    return RowPlan(
+        part_start=_frozen(rows, np.int64),
+        row_start=_frozen(np.concatenate([[0], *(plans[n].row_start[1:] + pieces[n] for n in number)]), np.int64),
+        piece_start=_frozen(np.concatenate([plans[n].piece_start + tokens[n] for n in number]), np.int64),
+        piece_end=_frozen(np.concatenate([plans[n].piece_end + tokens[n] for n in number]), np.int64),
+        piece_segment=_frozen(np.concatenate([plan.piece_segment for plan in plans]), np.uint8),
+        label=_frozen(np.concatenate([plan.label for plan in plans]), np.int8),
+        counts=counts,
+    )
 
 
 def _plan(config: RowsConfig, store: SentenceStore, length: int, seed: int, split: str) -> RowPlan:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maskery.edit import Edit
-from maskery.rows.plan import RowPlan, SentenceStore
+from maskery.rows.plan import RowPlan, TokenStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Rows:
         return np.arange(len(self.ids)) - np.repeat(self.start[:-1], self.length)
 
 
-def gather(plan: RowPlan, numbers: ArrayLike, store: SentenceStore) -> Rows:
+def gather(plan: RowPlan, numbers: ArrayLike, store: TokenStore) -> Rows:
     """Read the rows `numbers` of the plan: as many vector operations for one row as for ten thousand."""
     rows = np.atleast_1d(np.asarray(numbers, dtype=np.int64))
     pieces = plan.row_start[rows + 1] - plan.row_start[rows]
