@@ -34,6 +34,9 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.corpus
 	$(BIN)/python -m benchmarks.pretrain
 	$(BIN)/python -m benchmarks.pretrain --same-loss
+	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.report
 
 demo: $(READY)
 	$(BIN)/maskery demo

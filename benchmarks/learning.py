@@ -72,15 +72,15 @@ class Side:
     def by_row(self, heldout: Feed) -> NDArray[np.float64]:
         """(rows, 2): each held-out row's summed loss and number of targets."""
         phase = heldout.phases[0]
-        rows = heldout.visit(phase, np.arange(min(EVAL_ROWS, len(heldout.plan(phase)))))
+        epochs, rows = heldout.first(phase, EVAL_ROWS)
         found = []
         for start in range(0, len(rows), ROWS):
-            part = rows[start : start + ROWS]
-            batch = heldout.make(0, phase, np.zeros_like(part), part)
+            part = slice(start, start + ROWS)
+            batch = heldout.make(0, phase, epochs[part], rows[part])
             owner = (batch.targets["masked_token"].index // batch.ids.shape[1]).numpy()
             losses = self.losses(batch).double().numpy()
-            sums = np.bincount(owner, losses, minlength=len(part))
-            found.append(np.stack([sums, np.bincount(owner, minlength=len(part))], axis=1))
+            sums = np.bincount(owner, losses, minlength=batch.size)
+            found.append(np.stack([sums, np.bincount(owner, minlength=batch.size)], axis=1))
         return np.concatenate(found)
 
 

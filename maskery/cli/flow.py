@@ -1,136 +1,24 @@
-"""`maskery inspect --flow`: who sees whom in one short row, what each layer knows, and whether a question leaks.
-
-Rows are those of a corpus, cut short, or made up where none is given: what can be read depends on their layout, not on
-their words.
-"""
+"""`maskery inspect --flow` on a terminal: who sees whom, what each layer knows, and whether a question leaks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from maskery import randomness
-from maskery.batches import Batch
 from maskery.cli.output import counted
-from maskery.corpus.store import Corpus, CorpusFacts, Flag
-from maskery.corruption.corrupt import corrupt
-from maskery.feed import Feed, padded
-from maskery.model.flow import Reading, reach, visible_row
-from maskery.objectives.config import OBJECTIVES
-from maskery.recipes.recipe import Recipe, Refusal, check
-from maskery.rows.config import PAIRS
-from maskery.rows.ragged import Rows
-from maskery.system import System
-from maskery.text.tokenizer import Tokenizer
+from maskery.explain.flow import Flow, equal_layers, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-LENGTH = 16
-"""Slots of the row that is drawn: a matrix of it fits half a terminal."""
-ROWS = 64
-"""Rows whose targets are asked; one of them is drawn."""
-MADE_UP = (["one", "day", "the", "old", "cat", "sat"], ["it", "was", "warm"])
-"""With [CLS] and two [SEP] a row of twelve slots."""
 _SEEN, _UNSEEN = "██", "· "
-
-
-@dataclass(frozen=True)
-class Flow:
-    """What is drawn; found even for recipes that are refused, because that is when it is wanted."""
-
-    tokens: list[str]
-    visible: Tensor
-    """(t,t)"""
-    layers: list[Tensor]
-    """L+1 of (t,t): before the first layer and after each."""
-    rows: int
-    """Rows whose targets were asked."""
-    readings: dict[str, Reading | None]
-    """For each objective; None where its answer stands in no slot."""
-    refusals: list[Refusal]
-
-    def plain(self) -> dict[str, Any]:
-        return {
-            "tokens": self.tokens,
-            "visible": self.visible.int().tolist(),
-            "layers": [known.int().tolist() for known in self.layers],
-            "rows": self.rows,
-            "leaks": {name: each and each.leak and each.leak.text() for name, each in self.readings.items()},
-            "targets": {name: each.targets for name, each in self.readings.items() if each is not None},
-            "kept": {name: each.kept for name, each in self.readings.items() if each is not None},
-            "refused": [{"piece": r.piece, "reason": r.reason, "repair": r.repair} for r in self.refusals],
-        }
-
-
-def flow_of(recipe: Recipe, corpus: Corpus | None, seed: int) -> Flow:
-    """The flow in a row of the recipe: the one that leaks, or the first."""
-    if corpus is None:
-        tokenizer = _made_up_tokenizer()
-        batch = _made_up(recipe, tokenizer, seed)
-    else:
-        tokenizer = corpus.tokenizer
-        feed = Feed(recipe.changed({"training.length": LENGTH, "training.phases": []}), corpus, seed)
-        phase, epochs, numbers = feed.numbers(0)
-        batch = feed.make(0, phase, epochs[:ROWS], numbers[:ROWS])
-    with torch.device("meta"):  # shapes and names alone: the weights play no part
-        system = System(recipe, tokenizer.vocabulary)
-    readings = system.readings(batch)
-    row = next((each.leak.row for each in readings.values() if each is not None and each.leak is not None), 0)
-    visible = visible_row(system.network.visibility, batch, row)
-    return Flow(
-        tokens=tokenizer.tokens(batch.ids[row, : int(batch.length[row])].numpy()),
-        visible=visible,
-        layers=reach(visible, recipe.model.layers),
-        rows=batch.size,
-        readings=readings,
-        refusals=check(recipe),
-    )
-
-
-def _made_up_tokenizer() -> Tokenizer:
-    words = [word for piece in MADE_UP for word in piece]
-    return Tokenizer.from_pieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
-
-
-def _made_up(recipe: Recipe, tokenizer: Tokenizer, seed: int) -> Batch:
-    """The same few words in `ROWS` rows, each with a corruption of its own; two pieces where the recipe has pairs."""
-    labels = PAIRS.get(recipe.rows.pair).labels
-    pieces = MADE_UP if labels else (MADE_UP[0] + MADE_UP[1],)
-    tokens = ["[CLS]"]
-    segment = [0]
-    for number, piece in enumerate(pieces):
-        tokens += [*piece, "[SEP]"]
-        segment += [number] * (len(piece) + 1)
-    ids = np.array([tokenizer.id(token) for token in tokens] * ROWS, dtype=np.int32)
-    special = np.array([token in ("[CLS]", "[SEP]") for token in tokens] * ROWS)
-    numbers = np.arange(ROWS)
-    rows = Rows(
-        number=numbers,
-        start=np.arange(ROWS + 1) * len(tokens),
-        ids=ids,
-        original=ids.copy(),
-        flags=np.where(special, 0, int(Flag.WORD)).astype(np.uint8),
-        special=special,
-        segment=np.array(segment * ROWS, dtype=np.uint8),
-        document=np.array(segment * ROWS, dtype=np.int32),
-        edit=np.zeros(len(ids), dtype=np.uint8),
-        label=numbers % len(labels) if labels else np.full(ROWS, -1),
-    )
-    facts = CorpusFacts(tokenizer.vocabulary, tokenizer.specials, lambda: np.bincount(ids), lambda: tokenizer.ordinary)
-    corrupted = corrupt(rows, recipe.corruption, randomness.keys(seed, "flow", numbers), facts)
-    objectives = {name: OBJECTIVES.get(name)() for name in recipe.objectives}
-    return padded(corrupted, 0, objectives, tokenizer.specials.pad, recipe.model.position_offset)
 
 
 def print_flow(flow: Flow, console: Console) -> None:
     console.print("who sees whom: a line for each position that reads, a column for each that is read")
     _print_matrix(flow.visible, flow.tokens, console)
-    for first, last in _equal_layers(flow.layers):
+    for first, last in equal_layers(flow.layers):
         name = f"layer {first}" if first == last else f"layers {first} to {last}"
         console.print(f"\nwhat each position knows after {name}")
         _print_matrix(flow.layers[last], flow.tokens, console)
@@ -141,34 +29,9 @@ def print_flow(flow: Flow, console: Console) -> None:
         console.print(f"refused: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
 
 
-def verdict(reading: Reading | None) -> str:
-    """Whether a question can be answered by reading the answer."""
-    if reading is None:
-        return "the answer stands in no position, so none can be reached"
-    if reading.leak is not None:
-        return f"LEAKS: {reading.leak.text()}"
-    if not reading.targets:
-        return "nothing is asked"
-    if reading.kept == reading.targets:
-        return f"every target ({reading.kept}) is left in the input on purpose (keep), where it can read its answer"
-    apart = f", apart from the {reading.kept} of {reading.targets} left in the input on purpose (keep)"
-    return "no target can reach its answer" + apart * bool(reading.kept)
-
-
 def _print_matrix(matrix: Tensor, tokens: list[str], console: Console) -> None:
     width = min(16, max(map(len, tokens)))
     console.print(f"{'':{width}}    " + " ".join(str(column % 10) for column in range(len(tokens))))
     for number, (token, line) in enumerate(zip(tokens, matrix.tolist(), strict=True)):
         cells = "".join(_SEEN if seen else _UNSEEN for seen in line)
         console.print(f"{token[:width]:>{width}} {number:>2} {cells}", no_wrap=True, overflow="crop")
-
-
-def _equal_layers(layers: list[Tensor]) -> list[tuple[int, int]]:
-    """Stretches of layers, counted from 1, that know the same."""
-    stretches: list[tuple[int, int]] = []
-    for number in range(1, len(layers)):
-        if stretches and torch.equal(layers[number], layers[number - 1]):
-            stretches[-1] = (stretches[-1][0], number)
-        else:
-            stretches.append((number, number))
-    return stretches

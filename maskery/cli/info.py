@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption, PickleOption, SetOption, SizeOption, parse_settings
+from maskery.cli.settings import HtmlOption, JsonOption, PickleOption, SetOption, SizeOption, parse_settings
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,36 +19,99 @@ VOCABULARY = 30522
 
 
 def info(
-    source: Annotated[str, typer.Argument(metavar="PATH|RECIPE", help="A model or run folder, or a recipe.")],
+    sources: Annotated[
+        list[str], typer.Argument(metavar="PATH|RECIPE", help="A model or run folder, or a recipe; or several runs.")
+    ],
     size: SizeOption = None,
     vocab: Annotated[
         int | None, typer.Option("--vocab", min=1, help=f"Size of a recipe's vocabulary; {VOCABULARY:,} if not given.")
     ] = None,
     settings: SetOption = None,
     allow_pickle: PickleOption = False,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print family, shape, parameters by part, memory and operations."""
+    """Describe a model, a recipe or a run: shape, parameters, cost, how far a run came. Several runs are compared."""
     from maskery.cli.output import emit_json
 
-    if _is_folder(source):
-        if size is not None or vocab is not None or settings:
-            raise InputError(
-                f"{source} is a folder: its size and vocabulary are fixed",
-                repair="leave out --size, --vocab and --set, or give a recipe",
-            )
-        from maskery.checkpoint.load import load
-
-        facts = _of_model(source, load(source, allow_pickle=allow_pickle))
+    folders = [source for source in sources if _is_folder(source)]
+    if folders and (size is not None or vocab is not None or settings):
+        raise InputError(
+            f"{folders[0]} is a folder: its size and vocabulary are fixed",
+            repair="leave out --size, --vocab and --set, or give a recipe",
+        )
+    if len(sources) > 1 or html is not None:
+        _draw(sources, html)
+    if len(sources) > 1:
+        _compare(sources, as_json)
+        return
+    if folders:
+        facts = _of_folder(folders[0], allow_pickle)
     else:
-        facts = _of_recipe(source, size, vocab or VOCABULARY, parse_settings(settings))
+        facts = _of_recipe(sources[0], size, vocab or VOCABULARY, parse_settings(settings))
     emit_json(facts) if as_json else _print(facts)
+
+
+def _draw(sources: list[str], html: Path | None) -> None:
+    """Write the page of the runs, if one is wanted; anything but runs is refused."""
+    from maskery.cli.output import save_picture
+    from maskery.explain.runs import comparison
+    from maskery.picture import require_place
+
+    for source in sources:
+        if not is_run(source):
+            raise InputError(
+                "is no run folder: only runs have curves and can be compared",
+                where=source,
+                repair="give folders that maskery pretrain wrote, or one model or recipe without --html",
+            )
+    if html is not None:
+        require_place(html)
+        save_picture(comparison(sources), html)
+
+
+def _compare(sources: list[str], as_json: bool) -> None:
+    from maskery.cli.output import emit_json, results
+    from maskery.cli.run_summary import print_comparison
+    from maskery.explain.history import histories
+    from maskery.explain.runs import differences, summary
+
+    runs = histories(sources)
+    facts = [summary(run) for run in runs]
+    if as_json:
+        emit_json({"runs": facts, "differences": differences(runs)})
+    else:
+        print_comparison(runs, facts, results())
+
+
+def is_run(source: str) -> bool:
+    from maskery.train.folder import RunFolder
+
+    return RunFolder(Path(source)).begun
 
 
 def _is_folder(source: str) -> bool:
     """A folder wins over a recipe of the same name; what looks like a path and is no recipe file is one, too."""
     path = Path(source)
     return path.is_dir() or (path.suffix != ".toml" and (path.is_file() or len(path.parts) > 1))
+
+
+def _of_folder(source: str, allow_pickle: bool) -> dict[str, Any]:
+    """A model; of a run its summary first, and its model if one is saved."""
+    from maskery.checkpoint.load import load
+
+    if not is_run(source):
+        return _of_model(source, load(source, allow_pickle=allow_pickle))
+    from maskery.checkpoint.locate import saved_steps
+    from maskery.explain.history import histories
+    from maskery.explain.runs import sparkline, summary
+    from maskery.files import MANIFEST
+
+    run = histories(source)[0]
+    told = {"source": source, "kind": "run", "run": {**summary(run), "sparkline": sparkline(run)}}
+    if not saved_steps(Path(source)) and not (Path(source) / MANIFEST).is_file():
+        return told
+    return {**_of_model(source, load(source, allow_pickle=allow_pickle)), **told}
 
 
 def _of_model(source: str, model: Model) -> dict[str, Any]:
@@ -119,10 +182,15 @@ def _print(facts: dict[str, Any]) -> None:
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     from maskery.checkpoint.state import KINDS, told
+    from maskery.cli.run_summary import run_lines
 
+    lines = [(facts["kind"], facts["source"])]
+    if "run" in facts:
+        lines += run_lines(facts["run"], facts["run"]["sparkline"])
+    if "family" not in facts:
+        return lines
     shape, cost, work = facts["shape"], facts["memory"], facts["operations"]
-    lines = [
-        (facts["kind"], facts["source"]),
+    lines += [
         ("family", facts["family"]),
         ("shape", f"{shape['layers']} layers, width {shape['width']}, {shape['heads']} heads, "
                   f"feed-forward {shape['feedforward']}, {shape['norm']}-norm, {shape['activation']}"),

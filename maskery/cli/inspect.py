@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption, SetOption, SizeOption, parse_settings
+from maskery.cli.corpora import corpus_option, open_corpora
+from maskery.cli.settings import HtmlOption, JsonOption, SetOption, SizeOption, parse_settings
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from maskery.corpus.store import Corpus
+    from maskery.corpus.mixture import Corpora
     from maskery.feed import Feed
     from maskery.recipes.recipe import Recipe
     from maskery.rows.ragged import Rows
@@ -28,40 +29,41 @@ STYLES = {"mask": "bold red", "random": "bold yellow", "keep": "bold green", "si
 
 def inspect(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file.")],
-    corpus: Annotated[
-        Path | None,
-        typer.Option("--corpus", metavar="DIR", help="A folder made by maskery corpus build; --flow needs none."),
-    ] = None,
+    corpus: Annotated[list[str] | None, corpus_option(" --flow needs none.")] = None,
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows to measure.")] = 1000,
     flow: Annotated[bool, typer.Option("--flow", help="Draw who sees whom, and look for leaks.")] = False,
     size: SizeOption = None,
     settings: SetOption = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Overrides training.seed.")] = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the first rows that training will see, and measure what corruption did to many of them."""
-    from maskery.cli.output import emit_json, results, say
-    from maskery.corpus.store import Corpus
+    from maskery.cli.output import emit_json, results, save_picture, say
+    from maskery.explain.rows import rates, rows_picture
     from maskery.feed import Feed
-    from maskery.inspection import measure
+    from maskery.picture import require_place
     from maskery.recipes.recipe import check
     from maskery.recipes.recipe import recipe as read
 
     if rows < 1:
         raise InputError(f"--rows {rows}: there is nothing to measure", repair="--rows 1000")
+    if html is not None:
+        require_place(html)
     asked = read(recipe, parse_settings(settings), size=size)
     seed = asked.training.seed if seed is None else seed
-    store = None if corpus is None else Corpus.open(corpus)
+    store = open_corpora(corpus) if corpus else None
     if flow:
-        _show_flow(asked, store, seed, as_json)
+        _show_flow(asked, store, seed, html, as_json)
         return
     if store is None:
         raise InputError(
             "there are no rows without a corpus", repair="add --corpus DIR, or --flow to draw a made-up row"
         )
     feed = Feed(asked, store, seed)
-    found: dict[str, Any] = {"recipe": asked.name, "unit": asked.corruption.unit}
-    found |= measure(feed, rows).plain() | {"nominal": nominal(feed)}
+    found = rates(feed, rows)
+    if html is not None:
+        save_picture(rows_picture(feed, found), html)
     if as_json:
         emit_json(found)
         return
@@ -75,34 +77,25 @@ def inspect(
         say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
 
 
-def _show_flow(asked: Recipe, store: Corpus | None, seed: int, as_json: bool) -> None:
-    from maskery.cli.flow import flow_of, print_flow
-    from maskery.cli.output import emit_json, results
+def _show_flow(asked: Recipe, store: Corpora | None, seed: int, html: Path | None, as_json: bool) -> None:
+    from maskery.cli.flow import print_flow
+    from maskery.cli.output import emit_json, results, save_picture
+    from maskery.explain.flow import flow_of, flow_picture
 
     drawn = flow_of(asked, store, seed)
+    if html is not None:
+        save_picture(flow_picture(drawn), html)
     emit_json({"recipe": asked.name, "flow": drawn.plain()}) if as_json else print_flow(drawn, results())
 
 
-def nominal(feed: Feed) -> dict[str, Any]:
-    """What the recipe asks for."""
-    corruption = feed.recipe.corruption
-    shares = {name: share for name, share in corruption.replace.plain().items() if share > 0}
-    return {"chosen_rate": corruption.rate, "replaced": shares if corruption.rate > 0 else {}}
-
-
 def print_rows(feed: Feed, console: Console) -> None:
+    from maskery.explain.rows import row_title
     from maskery.inspection import visits
-    from maskery.rows.config import PAIRS
 
-    labels = PAIRS.get(feed.recipe.rows.pair).labels
     phase, epochs, numbers = next(visits(feed, SHOWN))
     rows = feed.corrupted(phase, epochs, numbers)
     for place in range(len(rows)):
-        label = int(rows.label[place])
-        told = f", pair: {labels[label]}" if label >= 0 else ""
-        chosen = int((rows.edit[rows.start[place] : rows.start[place + 1]] != 0).sum())
-        length = int(rows.length[place])
-        console.print(f"row {rows.number[place]} of the plan: {length} of {phase.length} slots, {chosen} chosen{told}")
+        console.print(row_title(feed, phase, rows, place), soft_wrap=True)
         for segment in range(int(rows.segment[rows.start[place] : rows.start[place + 1]].max()) + 1):
             console.print(row_text(rows, place, segment, feed))
         console.print()
@@ -116,8 +109,8 @@ def row_text(rows: Rows, place: int, segment: int, feed: Feed) -> Text:
 
     slots = range(int(rows.start[place]), int(rows.start[place + 1]))
     mine = [slot for slot in slots if rows.segment[slot] == segment]
-    before = feed.corpus.tokenizer.tokens(rows.original[mine])
-    after = feed.corpus.tokenizer.tokens(rows.ids[mine])
+    before = feed.corpus.tokenizer.shown(rows.original[mine])
+    after = feed.corpus.tokenizer.shown(rows.ids[mine])
     text = Text(f"  {'AB'[segment] if segment < 2 else segment}")
     for slot, old, new in zip(mine, before, after, strict=True):
         edit = Edit(rows.edit[slot])
@@ -147,6 +140,9 @@ def print_rates(found: dict[str, Any], console: Console) -> None:
         lines["runs of chosen"] = f"{spans['mean']:.2f} words in the mean: {_histogram(spans['histogram'])}"
         lines["spans as drawn"] = f"{spans['drawn_mean']:.2f} words in the mean: {_histogram(spans['drawn_histogram'])}"
         lines["words split"] = f"{_percent(found['words_split'])} of the words touched"
+    if len(found["corpora"]) > 1:
+        for name, share in asked["corpora"].items():
+            lines[f"corpus {name}"] = f"{_percent(found['corpora'][name])} of rows  ({_percent(share)})"
     width = max(map(len, lines))
     for name, value in lines.items():
         console.print(f"  {name:{width}}  {value}")

@@ -10,7 +10,12 @@ from maskery.config import Config
 from maskery.registry import Registry
 
 UNITS: Registry[Any] = Registry("corruption unit", {"token": "maskery.corruption.units:token"})
-LAWS: Registry[Any] = Registry("span law", {"single": "maskery.corruption.spans:single"})
+LAWS: Registry[Any] = Registry(
+    "span law",
+    {
+        "single": "maskery.corruption.spans:single",
+    },
+)
 SOURCES: Registry[Any] = Registry(
     "source of random tokens",
     {

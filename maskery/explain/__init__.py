@@ -1,0 +1,12 @@
+"""Looking at rows, runs and models: each of these functions gives a picture that shows itself in a notebook.
+
+`maskery.explain.head_view(maskery.load("my-run"), "The cat sat on the mat.")`
+"""
+
+from maskery.explain.curves import curves
+from maskery.explain.flow import visibility
+from maskery.explain.heads import head_view
+from maskery.explain.rows import corrupted_rows, maskings
+from maskery.explain.runs import comparison
+
+__all__ = ["comparison", "corrupted_rows", "curves", "head_view", "maskings", "visibility"]

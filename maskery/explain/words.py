@@ -1,0 +1,194 @@
+"""What pictures say, in English and Chinese. Names of metrics, recipes and edits are names: they stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from maskery.edit import Edit
+from maskery.errors import UnknownName
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadWords:
+    """Of the head view; the script fills in what stands in braces."""
+
+    title: str
+    note: str
+    size: str
+    unknown: str
+    waiting: str
+    layer: str
+    sentences: str
+    all_pairs: str
+    all_heads: str
+    head: str
+    place: str
+    left: str
+    right: str
+    where: str
+    none_on: str
+    rest: str
+    reads: str
+    read_by: str
+    pinned: str
+    nothing: str
+
+    def script(self) -> dict[str, str]:
+        plain = asdict(self)
+        return {name: plain[name] for name in ("where", "none_on", "rest", "reads", "read_by", "pinned", "nothing")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    heads: HeadWords
+    edits: dict[Edit, str]
+    was: str
+    now: str
+    kept: str
+    epoch: str
+    copy: str
+    corrupted: str
+    dynamic: str
+    static: str
+    untouched: str
+    maskings: str
+    maskings_note: str
+    no_dictionary: str
+    curves: str
+    axes: dict[str, str]
+    faint: str
+    points: str
+    held_out: str
+    lacking: str
+    different_sums: str
+    gaps: str
+    comma: str
+    last_comma: str
+    stop: str
+    """What parts two sentences."""
+
+    def listed(self, names: Sequence[str]) -> str:
+        return names[0] if len(names) == 1 else self.comma.join(names[:-1]) + self.last_comma + names[-1]
+
+
+_EN = Words(
+    heads=HeadWords(
+        title="Attention heads",
+        note="At rest each head shows the strongest link of every token. Hover, or move with the arrow keys, to see "
+        "all links of one token; click or press Enter to pin it, Escape to let go. A double click on a head's square "
+        "shows this head alone.",
+        size="{layers} layers of {heads} heads, {tokens} tokens; weights in steps of 1/{steps:,}.",
+        unknown="{unknown} of the tokens are not in the vocabulary.",
+        waiting="This view needs JavaScript; in a notebook, trust the notebook.",
+        layer="Layer",
+        sentences="Sentences",
+        all_pairs="all pairs",
+        all_heads="all heads",
+        head="head {number}",
+        place="{token} at position {place}",
+        left="reads",
+        right="is read",
+        where="Layer {layer}, {on} of {heads} heads: ",
+        none_on="switch a head on by its square.",
+        rest="the strongest link of every token.",
+        reads="{token} reads {list}.",
+        read_by="{token} is read by {list}.",
+        pinned="{token} (pinned)",
+        nothing="nothing here",
+    ),
+    edits={
+        Edit.MASK: "hidden: the mask is read in its place",
+        Edit.RANDOM: "replaced by a random token",
+        Edit.KEEP: "chosen and kept: asked for, but read as it is",
+        Edit.SIMILAR: "replaced by a similar word",
+        Edit.SHUFFLED: "moved to another place",
+    },
+    was="was",
+    now="is",
+    kept="kept",
+    epoch="epoch {number}",
+    copy="copy {number}",
+    corrupted="{rate:.0%} of {of}, by {unit}: {shares}; {when}",
+    dynamic="drawn anew in every epoch",
+    static="drawn once for each copy of the text",
+    untouched="nothing is corrupted",
+    maskings="One sentence, several maskings",
+    maskings_note="Every recipe was given the same draws, so that only what it makes of them differs.",
+    no_dictionary="The corpus was built with a dictionary and does not hold it: words are found without it here.",
+    curves="{units} of {runs}",
+    axes={"steps": "steps", "tokens": "tokens", "seconds": "training time"},
+    faint="Faint: every update. Line: smoothed over about {over} updates.",
+    points="Points: held-out text.",
+    held_out="{label} held out at {x}: ",
+    lacking="No {metric}: {runs}.",
+    different_sums="The runs ask different questions: their losses are different sums.",
+    gaps="Gaps: {missing} values that are not a number.",
+    comma=", ",
+    last_comma=" and ",
+    stop=" ",
+)
+_ZH = Words(
+    heads=HeadWords(
+        title="注意力头",
+        note="静止时，每个头只画每个 token 最强的一条联系。把鼠标停在 token 上，或用方向键移动，可以看到它的全部联系；"
+        "点击或按 Enter 固定，按 Escape 松开。双击一个头的方块，只看这个头。",
+        size="{layers} 层，每层 {heads} 个头，{tokens} 个 token；权重精确到 1/{steps:,}。",
+        unknown="其中 {unknown} 个 token 不在词表里。",
+        waiting="这个视图需要 JavaScript；在笔记本里请先信任该笔记本。",
+        layer="层",
+        sentences="句子",
+        all_pairs="全部",
+        all_heads="所有头",
+        head="第 {number} 个头",
+        place="{token}，位置 {place}",
+        left="读",
+        right="被读",
+        where="第 {layer} 层，{heads} 个头中的 {on} 个：",
+        none_on="点击方块打开一个头。",
+        rest="每个 token 最强的一条联系。",
+        reads="{token} 读 {list}。",
+        read_by="读 {token} 的有 {list}。",
+        pinned="{token}（已固定）",
+        nothing="这里没有",
+    ),
+    edits={
+        Edit.MASK: "藏住：读到的是掩码",
+        Edit.RANDOM: "换成随机的 token",
+        Edit.KEEP: "选中但保留：会被问到，读到的仍是原样",
+        Edit.SIMILAR: "换成相近的词",
+        Edit.SHUFFLED: "换了位置",
+    },
+    was="原来",
+    now="现在",
+    kept="保留",
+    epoch="第 {number} 轮",
+    copy="副本 {number}",
+    corrupted="{of} 的 {rate:.0%}，单位 {unit}：{shares}；{when}",
+    dynamic="每一轮重新抽取",
+    static="文本的每个副本只抽取一次",
+    untouched="不做任何破坏",
+    maskings="同一句话，几种掩码",
+    maskings_note="每个配方用的是同样的随机数，所以不同之处只来自配方本身。",
+    no_dictionary="语料建立时用了词典，但语料里没有存下词典：这里分词没有用到它。",
+    curves="{runs} 的 {units}",
+    axes={"steps": "步数（steps）", "tokens": "token 数", "seconds": "训练时间"},
+    faint="淡线：每次更新。粗线：在约 {over} 次更新上平滑。",
+    points="点：留出的文本。",
+    held_out="{label}，留出文本，{x}：",
+    lacking="没有 {metric}：{runs}。",
+    different_sums="这几次训练问的问题不同，损失是不同的和。",
+    gaps="断开处：{missing} 个值不是数。",
+    comma="、",
+    last_comma="、",
+    stop="",
+)
+_LANGUAGES = {"en": _EN, "zh": _ZH}
+
+
+def words_of(lang: str) -> Words:
+    """The words of a language; a region behind it plays no part (zh-Hans)."""
+    name = lang.partition("-")[0]
+    if name not in _LANGUAGES:
+        raise UnknownName("language of pictures", lang, _LANGUAGES)
+    return _LANGUAGES[name]
