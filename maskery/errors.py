@@ -8,9 +8,11 @@ MaskeryError                 exit 1
 │   │   └── RefusedError     pieces that contradict each other, or leak their answers
 │   ├── UnknownName          a name that no registry holds (nearest names listed)
 │   ├── CheckpointError      a model or run folder
-│   └── ExistsError          something is already there
+│   ├── ExistsError          something is already there
+│   └── DiskError            the disk refuses: full, read-only, not permitted
 ├── TrainingError            a run that cannot go on
 │   └── NonFiniteError       a loss or gradient that is not a number
+├── EndedElsewhere           another rank of the run has told why it ends; nothing is left to say
 └── Stopped                  exit 130 or 143: a signal came, the state is saved
 """
 
@@ -72,6 +74,10 @@ class ExistsError(InputError):
     pass
 
 
+class DiskError(InputError):
+    pass
+
+
 class UnknownName(InputError):
     """A name outside a closed set: the nearest are listed, then all."""
 
@@ -88,6 +94,14 @@ class TrainingError(MaskeryError):
 
 class NonFiniteError(TrainingError):
     pass
+
+
+class EndedElsewhere(MaskeryError):
+    """One of several ranks ended the run and tells why; the others leave with its exit code."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__("another rank ended the run")
 
 
 class Stopped(MaskeryError):

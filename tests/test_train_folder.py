@@ -9,7 +9,7 @@ from small_run import corpus_in, run_quietly, tiny_recipe
 
 import maskery
 from maskery.errors import CheckpointError, Stopped
-from maskery.train.run import build_trainer
+from maskery.train.build import build_trainer
 
 SHORT = {"training__steps": 10}
 
@@ -42,13 +42,14 @@ def test_a_signal_after_the_save_stops_one_update_later(corpus, tmp_path):
     """What is said to be saved is saved: a signal between saving and telling counts for the next update."""
     seen = []
 
-    def strike(update, _line):
-        seen.append(update.step)
-        if update.step == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
+    class Strike(maskery.Logger):
+        def log(self, update, line):
+            seen.append(update.step)
+            if update.step == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Stopped, match="after step 3; the state is saved"):
-        run_quietly(tiny_recipe(**SHORT), corpus, tmp_path / "run", on_update=strike)
+        run_quietly(tiny_recipe(**SHORT), corpus, tmp_path / "run", loggers=[Strike()])
     assert seen == [1, 2, 3]
     assert (tmp_path / "run/checkpoints/step-3/state.json").is_file()
 

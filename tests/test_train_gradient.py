@@ -25,7 +25,7 @@ def trainer(micro, name="bert", **changes):
 
 
 def gradient(made, step=0):
-    losses, norm = made._gradient(made.feed.micro_batches(step, 0, 1, made.micro[0]))
+    losses, norm, _ = made._gradient(made.feed.micro_batches(step, 0, 1, made.micro[0]))
     parts = [p.grad.flatten().double() for p in made.system.parameters()]
     return torch.cat(parts), losses, norm
 

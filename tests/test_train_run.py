@@ -224,13 +224,11 @@ def test_a_run_killed_while_its_folder_was_made_begins_anew(whole, corpus, tmp_p
 
 def test_leftovers_are_removed_and_told(whole, corpus, tmp_path):
     run = cut_back(whole, 4, tmp_path / "run")
-    for place in (run / "checkpoints/.partial-9-step-5", run / ".partial-9-.model"):
+    for place in (run / "checkpoints/.partial-9-step-5", run / ".partial-9-model"):
         place.mkdir()
         (place / "model.safetensors").write_bytes(b"half")
-    (run / ".model").mkdir()
-    (run / ".model/config.json").write_text("{}")
     _, talk = run_quietly(tiny_recipe(**SHORT, training__save_every=1, training__keep=10), corpus, run, True)
-    assert ".partial-9-step-5" in talk.text
+    assert "left behind: .partial-9-model, .partial-9-step-5" in talk.text
     same_model(run, whole)
     assert {path.name for path in run.iterdir()} == {path.name for path in whole.iterdir()}
 

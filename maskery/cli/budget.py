@@ -8,14 +8,16 @@ import time
 from dataclasses import dataclass
 from statistics import median
 
-from maskery.corpus.store import Corpus
+import numpy as np
+
+from maskery.corpus.mixture import Corpora
 from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.phases import Phase, phases_of
 from maskery.recipes.recipe import Recipe
-from maskery.rows.plan import RowPlan
 from maskery.train import machine
-from maskery.train.run import build_trainer
+from maskery.train.build import build_trainer
+from maskery.train.ranks import Ranks, said_nowhere
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _UPDATES = 8
@@ -53,20 +55,24 @@ def shares(recipe: Recipe) -> list[tuple[Phase, float]]:
     return [(phase, (phase.stop - phase.first) / recipe.training.steps) for phase in phases]
 
 
-def measure(recipe: Recipe, corpus: Corpus, budget: float) -> list[Speed]:
-    """Time a few updates of each phase on a system that is thrown away."""
+def measure(
+    recipe: Recipe, corpus: Corpora, budget: float, ranks: Ranks | None = None, fsdp: bool = False
+) -> list[Speed]:
+    """Time a few updates of each phase on a system that is thrown away; with several ranks the first one's clock."""
     machine.prepare()
+    ranks = ranks or Ranks()
     found = []
     for phase, share in shares(recipe):
         alone = {"length": phase.length, "batch": phase.batch, "phases": [], "steps": _UPDATES, "warmup": 0.0}
         trial = recipe.changed({f"training.{key}": value for key, value in alone.items()})
         began, times = time.perf_counter(), []
-        for update in build_trainer(trial, corpus, 0, lambda text: None).updates():
+        for update in build_trainer(trial, corpus, 0, said_nowhere, ranks, fsdp).updates():
             times.append(update.seconds)
-            if time.perf_counter() - began > _SHARE * budget:
+            long_enough = time.perf_counter() - began > _SHARE * budget
+            if ranks.from_first(lambda: long_enough):  # noqa: B023
                 break
         found.append(Speed(phase, share, median(times[1:] or times)))
-    return found
+    return ranks.from_first(lambda: found)
 
 
 def steps_within(seconds: float, speeds: list[Speed], eval_every: int, eval_rows: int) -> int:
@@ -78,13 +84,17 @@ def steps_within(seconds: float, speeds: list[Speed], eval_every: int, eval_rows
     return max(1, int((_HEADROOM * seconds - evaluation) / each))
 
 
-def slots_per_row(plan: RowPlan) -> float:
-    """Mean number of real positions: the tokens, [CLS], and a [SEP] behind each piece."""
-    return (plan.counts["tokens"] + len(plan.piece_start) + len(plan)) / len(plan)
+def slots_per_row(feed: Feed, phase: Phase) -> float:
+    """Mean number of real positions: the tokens, [CLS], and a [SEP] behind each piece; by the shares of the corpora."""
+    plan = feed.plan(phase)
+    pieces = np.concatenate(([0], np.cumsum(plan.piece_end - plan.piece_start + 1)))
+    slots = np.diff(pieces[plan.row_start[plan.part_start]])
+    rows = np.diff(plan.part_start)
+    return float(feed.shares(phase) @ (slots / rows + 1))
 
 
-def steps_for_tokens(tokens: int, recipe: Recipe, corpus: Corpus) -> tuple[int, float]:
+def steps_for_tokens(tokens: int, recipe: Recipe, corpus: Corpora) -> tuple[int, float]:
     """The number of steps that read so many real positions, and how many one step reads in the mean."""
     feed = Feed(recipe, corpus, recipe.training.seed)
-    each = sum(share * phase.batch * slots_per_row(feed.plan(phase)) for phase, share in shares(recipe))
+    each = sum(share * phase.batch * slots_per_row(feed, phase) for phase, share in shares(recipe))
     return max(1, math.ceil(tokens / each)), each

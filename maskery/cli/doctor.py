@@ -81,6 +81,7 @@ def machine_facts() -> dict[str, Any]:
     import torch
 
     from maskery.train import machine
+    from maskery.train.precision import bfloat16_hardware
 
     return {
         "python": platform.python_version(),
@@ -88,10 +89,21 @@ def machine_facts() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cpu_bfloat16": "in hardware" if bfloat16_hardware() else "no hardware for it",
         "gpu": torch.cuda.is_available(),
+        "several_ranks": ", ".join(exchanges()) or "not in this build of torch",
         "memory_free_gib": round(machine.available_memory() / 2**30, 1),
         "matmul_gflops": round(machine.matmul_peak() / 1e9),
     }
+
+
+def exchanges() -> list[str]:
+    """By which means ranks can talk to each other here: gloo between CPUs, nccl between GPUs."""
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return []
+    return [name for name, there in (("gloo", dist.is_gloo_available()), ("nccl", dist.is_nccl_available())) if there]
 
 
 def dependencies() -> tuple[dict[str, str | None], dict[str, dict[str, str | None]]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from types import TracebackType
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from maskery.cli.output import duration, talk
+from maskery.recipes.recipe import Recipe
+from maskery.train.loggers import Logger
 from maskery.train.loop import Update
 
 _MEMORY = 0.95
@@ -73,30 +74,28 @@ class Meter:
         return ", ".join([*parts, self.evaluation] if self.evaluation else parts)
 
 
-class Display:
-    """Shows a meter after each update; a context, so that the bar goes away with the run."""
+class Display(Logger):
+    """Shows a meter after each update."""
 
     def __init__(
         self, meter: Meter, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.meter, self.console, self.clock = meter, console or talk(), clock
-        self._stack = ExitStack()
         self._live: Live | None = None
         self._told, self._printed = clock(), 0
 
-    def __enter__(self) -> Display:
+    def begin(self, run: Path, recipe: Recipe, step: int) -> None:
         if self.console.is_terminal:
-            self._live = self._stack.enter_context(Live(console=self.console, refresh_per_second=4, transient=True))
-        return self
+            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+            self._live.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
+    def end(self, error: BaseException | None) -> None:
+        if self._live is not None:
+            self._live.stop()
         if self.meter.step != self._printed:
             self._print()
 
-    def update(self, update: Update, line: Mapping[str, Any]) -> None:
+    def log(self, update: Update, line: Mapping[str, Any]) -> None:
         self.meter.add(update, line)
         if self._live is not None:
             bar = ProgressBar(total=self.meter.steps, completed=self.meter.step, width=60)

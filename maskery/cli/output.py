@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +16,26 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from maskery.checkpoint.model import Model
+    from maskery.picture import Picture
 
 WIDTH_WITHOUT_TERMINAL = 120
+_quiet = False
+
+
+def be_quiet() -> None:
+    """No more talk and no results from this process: another rank of the run speaks for all."""
+    global _quiet
+    _quiet = True
 
 
 class Update(Protocol):
-    """Tell how much is done; `total` may be corrected on the way, `note` is shown beside the bar."""
+    """Tell how much is done; `total` may be corrected on the way, `note` is shown beside the bar.
+
+    An infinite total: no end can be told for a while. The bar then only moves, and a log is told that work goes on.
+    """
 
     def __call__(self, done: float, total: float | None = None, note: str = "") -> None: ...
 
@@ -28,11 +43,11 @@ class Update(Protocol):
 def results() -> Console:
     """For tables and text on stdout; as wide as the terminal, or 120 columns into a pipe."""
     wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WITHOUT_TERMINAL
-    return Console(markup=False, highlight=False, emoji=False, width=wide)
+    return Console(markup=False, highlight=False, emoji=False, width=wide, quiet=_quiet)
 
 
 def talk() -> Console:
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, quiet=_quiet)
 
 
 def say(message: str) -> None:
@@ -46,8 +61,14 @@ def say_found(model: Model, before: str = "") -> None:
         say(before + line)
 
 
+def save_picture(picture: Picture, path: Path) -> None:
+    say(f"written: {picture.save(path)}")
+
+
 def emit_json(value: Any) -> None:
     """One JSON value on stdout; not-a-number is an error, because JSON has none."""
+    if _quiet:
+        return
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
 
@@ -64,7 +85,10 @@ def progress(
     console = talk()
     if not console.is_terminal:
         lines = _Lines(label, total, every, clock)
-        yield lines
+        try:
+            yield lines
+        finally:
+            lines.stop_waiting()
         lines.finish()
         return
     with Progress(
@@ -80,7 +104,9 @@ def progress(
         task = bars.add_task(label, total=total, note="")
 
         def update(done: float, total: float | None = None, note: str = "") -> None:
-            bars.update(task, completed=done, total=total, note=note)
+            bars.update(task, completed=done, total=None if total == math.inf else total, note=note)
+            if total == math.inf:
+                bars.tasks[0].total = None  # the only way to take it back
 
         yield update
 
@@ -92,13 +118,38 @@ class _Lines:
         self.label, self.total, self.every, self.clock = label, total, every, clock
         self.begun = self.told = clock()
         self.done = 0.0
+        self._heard: threading.Event | None = None
+        self._note = ""
 
     def __call__(self, done: float, total: float | None = None, note: str = "") -> None:
+        if total == math.inf:
+            self._wait(note)
+            return
+        self.stop_waiting()
         self.done, self.total = done, total if total is not None else self.total
         now = self.clock()
         if now - self.told >= self.every:
             self.told = now
             say(self._line(now - self.begun, note))
+
+    def _wait(self, note: str) -> None:
+        """Tell from time to time that work goes on which tells nothing itself."""
+        self._note = note
+        if self._heard is not None:
+            return
+        heard = self._heard = threading.Event()
+
+        def tell() -> None:
+            while not heard.wait(self.every):
+                self.told = self.clock()
+                say(f"{self.label}: {self._note}, {duration(self.told - self.begun)} so far")
+
+        threading.Thread(target=tell, daemon=True).start()
+
+    def stop_waiting(self) -> None:
+        if self._heard is not None:
+            self._heard.set()
+            self._heard = None
 
     def _line(self, elapsed: float, note: str) -> str:
         parts = [f"{self.label}: {self.done:g}"]

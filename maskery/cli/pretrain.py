@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery.cli.corpora import corpus_option, open_corpora
 from maskery.cli.settings import JsonOption, PickleOption, SetOption, SizeOption, parse_settings
 
 if TYPE_CHECKING:
     from maskery.cli.choices import Asked, Choice
     from maskery.cli.live import Meter
-    from maskery.corpus.store import Corpus
-    from maskery.model.config import Shape
+    from maskery.corpus.mixture import Corpora
+    from maskery.model.config import ModelConfig
     from maskery.recipes.recipe import Recipe
+    from maskery.train.loggers import Logger
     from maskery.train.run import Run
 
 
 def pretrain(
+    context: typer.Context,
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file.")],
-    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="A folder made by maskery corpus build.")],
+    corpus: Annotated[list[str], corpus_option()],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder.")],
     size: SizeOption = None,
     steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Updates.")] = None,
@@ -38,31 +42,74 @@ def pretrain(
     ] = None,
     allow_pickle: PickleOption = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    log: Annotated[list[str] | None, typer.Option("--log", metavar="LOGGER", help="tensorboard")] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", metavar="N", min=1, help="Processes that train together, on this machine.")
+    ] = None,
+    fsdp: Annotated[bool, typer.Option("--fsdp", help="Each rank holds a part of the weights, not all.")] = False,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=0, help="Of each rank; 0 = automatic.")] = 0,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Train a model. What is left open is chosen so that it finishes on a CPU, and told."""
     from maskery.cli.choices import Asked, flat
+    from maskery.cli.launch import is_rank, launch
+    from maskery.cli.output import be_quiet, say
+    from maskery.train.loggers import LOGGERS
+    from maskery.train.ranks import joined
+
+    def order() -> Asked:
+        return Asked(
+            recipe=recipe,
+            size=size,
+            settings=flat(parse_settings(settings)),
+            steps=steps,
+            tokens=tokens,
+            budget=budget,
+            batch=batch,
+            length=length,
+            seed=seed,
+            save_every=save_every,
+            start_from=start_from,
+            allow_pickle=allow_pickle,
+        )
+
+    if not is_rank(ranks) and ranks is not None and ranks > 1:
+        order()  # what is wrong with the command line alone is told before anything is started
+        return launch(ranks, context.obj)
+    with joined(say, threads) as among:
+        if not among.first:
+            be_quiet()
+        loggers = [LOGGERS.get(name)() for name in dict.fromkeys(log or ())]
+        _pretrain(order(), corpus, out, resume, workers, loggers, fsdp, as_json)
+    return 0
+
+
+def _pretrain(
+    asked: Asked,
+    corpus: list[str],
+    out: Path,
+    resume: bool,
+    workers: int,
+    loggers: Sequence[Logger],
+    fsdp: bool,
+    as_json: bool,
+) -> None:
     from maskery.cli.output import counted, duration, emit_json, results, say
-    from maskery.corpus.store import Corpus
 
     began = time.monotonic()
-    asked = Asked(
-        recipe=recipe,
-        size=size,
-        settings=flat(parse_settings(settings)),
-        steps=steps,
-        tokens=tokens,
-        budget=budget,
-        batch=batch,
-        length=length,
-        seed=seed,
-        save_every=save_every,
-        start_from=start_from,
-        allow_pickle=allow_pickle,
+    store = open_corpora(corpus)
+    resolved = settle(asked, store, out, resume, began, fsdp)
+    run = train(
+        resolved,
+        store,
+        out,
+        resume,
+        start_from=asked.start_from,
+        workers=workers,
+        allow_pickle=asked.allow_pickle,
+        loggers=loggers,
+        fsdp=fsdp,
     )
-    store = Corpus.open(corpus)
-    resolved = settle(asked, store, out, resume, began)
-    run = train(resolved, store, out, resume, start_from=start_from, workers=workers, allow_pickle=allow_pickle)
     took = time.monotonic() - began
     if as_json:
         emit_json(summary(run, took))
@@ -73,38 +120,38 @@ def pretrain(
     say(f'next: maskery fill {out} "a text with {mask} in it"        maskery info {out}')
 
 
-def settle(asked: Asked, corpus: Corpus, out: Path, resume: bool, began: float) -> Recipe:
-    """The recipe with nothing left open; every automatic choice is told."""
+def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float, fsdp: bool = False) -> Recipe:
+    """The recipe with nothing left open; every automatic choice is told. The first rank reads the run's folder."""
     from maskery.cli.choices import choices, resolve
     from maskery.cli.output import say
-    from maskery.files import require_writable
-    from maskery.train.folder import RunFolder
-    from maskery.train.run import occupied
+    from maskery.train.ranks import joined
 
-    stored = None
-    if occupied(out, resume) and RunFolder(out).begun:
-        stored = RunFolder(out).recipe
-    require_writable(out)
+    with joined() as ranks:
+        stored, model = ranks.from_first(lambda: _before(asked, out, resume))
     corpus.verify()
-    model = None
-    if stored is not None and RunFolder(out).state.get("from"):
-        model = stored.model
-    elif asked.start_from is not None:
-        model = _shape_to_start_from(asked.start_from, asked.allow_pickle)
     chosen = choices(asked, model, stored is not None)
     resolved = resolve(asked, chosen, stored)
     for choice in chosen:
         say(choice.reason if stored is None else f"as the run was started: {_values(resolved, choice, asked)}")
     resolved.require()
-    return _with_saving(_with_steps(resolved, asked, corpus, stored, began), asked)
+    return _with_saving(_with_steps(resolved, asked, corpus, stored, began, fsdp), asked)
 
 
-def _shape_to_start_from(path: Path, allow_pickle: bool) -> Shape:
-    """The shape of a model; what was found when it was opened is told."""
+def _before(asked: Asked, out: Path, resume: bool) -> tuple[Recipe | None, ModelConfig | None]:
+    """The recipe of the run to go on with, and the shape of the model to begin with, where there are such."""
     from maskery.checkpoint.load import load
+    from maskery.files import require_writable
+    from maskery.train.folder import RunFolder
+    from maskery.train.run import occupied
 
-    loaded = load(path, allow_pickle=allow_pickle)
-    return loaded.config
+    run = RunFolder(out)
+    stored = run.recipe if occupied(out, resume) and run.begun else None
+    require_writable(out)
+    if stored is not None and run.state.get("from"):
+        return stored, stored.model
+    if asked.start_from is None:
+        return stored, None
+    return stored, load(asked.start_from, allow_pickle=asked.allow_pickle).config
 
 
 def _values(resolved: Recipe, choice: Choice, asked: Asked) -> str:
@@ -114,10 +161,13 @@ def _values(resolved: Recipe, choice: Choice, asked: Asked) -> str:
     return ", ".join(f"{table}.{name} = {plain[table][name]}" for table, _, name in open_keys)
 
 
-def _with_steps(resolved: Recipe, asked: Asked, corpus: Corpus, stored: Recipe | None, began: float) -> Recipe:
+def _with_steps(
+    resolved: Recipe, asked: Asked, corpus: Corpora, stored: Recipe | None, began: float, fsdp: bool
+) -> Recipe:
     from maskery.cli import budget
     from maskery.cli.choices import CPU_BUDGET, on_cpu
     from maskery.cli.output import counted, say
+    from maskery.train.ranks import joined
 
     if asked.tokens is None and asked.budget is None and "training.steps" in asked.given:
         return resolved
@@ -136,10 +186,11 @@ def _with_steps(resolved: Recipe, asked: Asked, corpus: Corpus, stored: Recipe |
             "(choose with --steps, --tokens or --budget)"
         )
     seconds = budget.parse_budget(asked.budget or CPU_BUDGET)
-    speeds = budget.measure(resolved, corpus, seconds)
     training = resolved.training
     eval_rows = training.eval_rows if len(corpus.documents("heldout")) else 0
-    left = seconds - (time.monotonic() - began)
+    with joined() as ranks:
+        speeds = budget.measure(resolved, corpus, seconds, ranks, fsdp)
+        left = ranks.from_first(lambda: seconds - (time.monotonic() - began))
     steps = budget.steps_within(left, speeds, training.eval_every, eval_rows)
     measured = ", ".join(f"{1000 * speed.seconds:.0f} ms at length {speed.phase.length}" for speed in speeds)
     say(f"--budget {asked.budget or CPU_BUDGET}: {counted(steps, 'step')}; measured for one update: {measured}")
@@ -160,52 +211,57 @@ def _with_saving(resolved: Recipe, asked: Asked) -> Recipe:
 
 def train(
     resolved: Recipe,
-    corpus: Corpus,
+    corpus: Corpora,
     out: Path,
     resume: bool = False,
     *,
     start_from: Path | None = None,
     workers: int = 0,
     allow_pickle: bool = False,
+    loggers: Sequence[Logger] = (),
+    fsdp: bool = False,
 ) -> Run:
     """Train with a live display."""
     from maskery.cli.live import Display
     from maskery.cli.output import say
     from maskery.train import machine
+    from maskery.train.ranks import joined
     from maskery.train.run import pretrain as train_model
 
     resolved.require()
     machine.prepare()  # before the meter's products start torch's threads
-    with Display(meter_of(resolved, corpus)) as display:
-        return train_model(
-            resolved,
-            corpus,
-            out,
-            resume,
-            start_from=start_from,
-            allow_pickle=allow_pickle,
-            workers=workers,
-            on_update=display.update,
-            say=say,
-        )
+    with joined() as ranks:
+        shown = [Display(meter_of(resolved, corpus, ranks.world))] if ranks.first else []
+    return train_model(
+        resolved,
+        corpus,
+        out,
+        resume,
+        start_from=start_from,
+        allow_pickle=allow_pickle,
+        workers=workers,
+        loggers=[*shown, *loggers],
+        fsdp=fsdp,
+        say=say,
+    )
 
 
-def meter_of(resolved: Recipe, corpus: Corpus) -> Meter:
-    """A meter that knows what a token costs in the first phase, and what this machine can do."""
+def meter_of(resolved: Recipe, corpus: Corpora, world: int = 1) -> Meter:
+    """A meter that knows what a token costs in the first phase, and what this machine can do with each rank."""
     from maskery.cli.budget import slots_per_row
     from maskery.cli.live import Meter
     from maskery.feed import Feed
     from maskery.model.cost import forward_flops
     from maskery.objectives.tokens import TokenObjective
+    from maskery.train.build import first_rows
     from maskery.train.machine import matmul_peak
-    from maskery.train.run import first_rows
 
     feed = Feed(resolved, corpus, resolved.training.seed)
     batch = first_rows(feed, 64)
     asked = sum(each.count(batch) for each in feed.objectives.values() if isinstance(each, TokenObjective))
     shape = resolved.model.shape(corpus.vocabulary, resolved.visibility.kind)
-    flops = 3 * forward_flops(shape, slots_per_row(feed.plan(feed.phases[0])), asked / max(1, batch.tokens))
-    return Meter(resolved.training.steps, flops, matmul_peak())
+    flops = 3 * forward_flops(shape, slots_per_row(feed, feed.phases[0]), asked / max(1, batch.tokens))
+    return Meter(resolved.training.steps, flops, world * matmul_peak())
 
 
 def summary(run: Run, seconds: float) -> dict[str, Any]:

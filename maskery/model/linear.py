@@ -18,7 +18,7 @@ class Linear(nn.Module):
 
 
 class Norm(nn.Module):
-    """Layer normalisation."""
+    """Layer normalisation, in the numbers of its weights whatever comes in."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -27,4 +27,4 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.empty(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        return F.layer_norm(x.to(self.weight.dtype), self.weight.shape, self.weight, self.bias, self.eps)

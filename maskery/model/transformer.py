@@ -96,7 +96,7 @@ class Embeddings(nn.Module):
             x = self.norm(x)
         if self.training:
             x = dropout(x, self.dropout)
-        return x if self.projection is None else self.projection(x)
+        return x if self.projection is None else self.projection(x).to(x.dtype)
 
 
 class Network(nn.Module):
@@ -159,7 +159,7 @@ class Network(nn.Module):
         if selection is not None:
             first = selection.place.index_select(0, first)
         if not layout.empty:
-            return torch.tanh(self.pooler(x.index_select(0, first)))
+            return torch.tanh(self.pooler(x.index_select(0, first))).to(x.dtype)
         filled = layout.order[layout.empty :]
-        pooled = torch.tanh(self.pooler(x.index_select(0, first[filled]))) if len(filled) else x
+        pooled = torch.tanh(self.pooler(x.index_select(0, first[filled]))).to(x.dtype) if len(filled) else x
         return x.new_zeros(layout.rows, x.shape[1]).index_copy(0, filled, pooled)

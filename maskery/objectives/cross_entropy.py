@@ -4,6 +4,8 @@
 loss, then (in the same buffer) their own gradient, which is multiplied into the gradients of states, matrix and bias
 on the spot. So the backward pass is a multiplication by one number, and the memory is one chunk.
 
+Under autocast the three products are computed in its numbers; scores, losses and gradients stay in those of the bias.
+
 Shapes: n targets, E embedding width, V vocabulary.
 """
 
@@ -25,35 +27,68 @@ def _chunks(targets: int, vocabulary: int) -> list[slice]:
     return [slice(targets * part // pieces, targets * (part + 1) // pieces) for part in range(pieces)]
 
 
+def _products_in(device: str, otherwise: torch.dtype) -> torch.dtype:
+    """The numbers in which matrices are multiplied."""
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else otherwise
+
+
+def _scores(bias: Tensor, states: Tensor, matrix: Tensor) -> Tensor:
+    """(n,V) in the bias's numbers."""
+    if states.dtype == bias.dtype:
+        return torch.addmm(bias, states, matrix.t())
+    return torch.mm(states, matrix.t()).to(bias.dtype).add_(bias)
+
+
+def _write_product(target: Tensor, a: Tensor, b: Tensor) -> None:
+    """target = a @ b"""
+    if target.dtype == a.dtype:
+        torch.mm(a, b, out=target)
+    else:
+        target.copy_(torch.mm(a, b))
+
+
+def _add_product(target: Tensor, a: Tensor, b: Tensor) -> None:
+    """target += a @ b"""
+    if target.dtype == a.dtype:
+        target.addmm_(a, b)
+    else:
+        target.add_(torch.mm(a, b))
+
+
 class TiedCrossEntropy(torch.autograd.Function):
     """States (n,E), matrix (V,E), bias (V,), labels (n,) -> the summed loss."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
         wanted = any(ctx.needs_input_grad[:3])
-        total = torch.zeros((), dtype=torch.float64)
+        device = states.device.type
+        dtype = _products_in(device, matrix.dtype)
         grad_states = torch.empty_like(states) if wanted else None
         grad_matrix = torch.zeros_like(matrix) if wanted else None
         grad_bias = torch.zeros_like(bias) if wanted else None
-        for part in _chunks(states.shape[0], matrix.shape[0]):
-            scores = torch.addmm(bias, states[part], matrix.t())
-            picked = labels[part].unsqueeze(1)
-            answer = scores.gather(1, picked).squeeze(1)
-            highest = scores.amax(1, keepdim=True)
-            scores.sub_(highest).exp_()
-            mass = scores.sum(1, keepdim=True)
-            losses = mass.squeeze(1).log() + highest.squeeze(1) - answer
-            total += losses.sum(dtype=torch.float64).cpu()
-            if grad_states is None or grad_matrix is None or grad_bias is None:
-                continue
-            gradient = scores.div_(mass)
-            gradient.scatter_add_(1, picked, torch.full_like(mass, -1.0))
-            torch.mm(gradient, matrix, out=grad_states[part])
-            grad_matrix.addmm_(gradient.t(), states[part])
-            grad_bias.add_(gradient.sum(0))
+        total = torch.zeros((), dtype=torch.float64)
+        narrow_states, narrow_matrix = states.to(dtype), matrix.to(dtype)
+        with torch.autocast(device, enabled=False):
+            for part in _chunks(states.shape[0], matrix.shape[0]):
+                scores = _scores(bias, narrow_states[part], narrow_matrix)
+                picked = labels[part].unsqueeze(1)
+                answer = scores.gather(1, picked).squeeze(1)
+                highest = scores.amax(1, keepdim=True)
+                scores.sub_(highest).exp_()
+                mass = scores.sum(1, keepdim=True)
+                losses = mass.squeeze(1).log() + highest.squeeze(1) - answer
+                total += losses.sum(dtype=torch.float64).cpu()
+                if grad_states is None or grad_matrix is None or grad_bias is None:
+                    continue
+                gradient = scores.div_(mass)
+                gradient.scatter_add_(1, picked, torch.full_like(mass, -1.0))
+                grad_bias.add_(gradient.sum(0))
+                gradient = gradient.to(dtype)
+                _write_product(grad_states[part], gradient, narrow_matrix)
+                _add_product(grad_matrix, gradient.t(), narrow_states[part])
         if wanted:
             ctx.save_for_backward(grad_states, grad_matrix, grad_bias)
-        return total.to(states.device, states.dtype)
+        return total.to(states.device, bias.dtype)
 
     @staticmethod
     @once_differentiable

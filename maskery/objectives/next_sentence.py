@@ -54,4 +54,4 @@ class NextSentence:
     def _scores(self, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         assert hidden.pooled is not None, "a system gives the network a pooler when an objective needs one"
         scores: Tensor = head(hidden.pooled.index_select(0, batch.targets[self.name].index))
-        return scores
+        return scores.to(hidden.pooled.dtype)

@@ -58,7 +58,9 @@ class TrainingConfig(Config):
     length: int = Field(512, ge=8)
     phases: tuple[PhaseConfig, ...] = ()
     seed: int = Field(0, ge=0)
-    precision: Literal["float32"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of matrix products; weights are float32. "auto" is settled when a run starts, told, and written into its
+    recipe."""
     save_every: int = Field(1000, ge=0)
     keep: int = Field(3, ge=1)
     eval_every: int = Field(1000, ge=0)

@@ -4,36 +4,58 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 
-from maskery.feed import Feed
+from maskery.feed import Feed, share
 from maskery.objectives.tokens import TokenObjective
 from maskery.phases import phase_at
 from maskery.system import System
+from maskery.train.ranks import Ranks
+
+_Sums = dict[tuple[str, str], list[float]]
+"""(objective, metric) -> sum and count."""
 
 
-def evaluate(system: System, heldout: Feed, step: int, rows: int, micro: int, device: torch.device) -> dict[str, float]:
-    """`eval/...` metrics at `step`; the rows are the first of the held-out plan's keyed order."""
+def evaluate(
+    system: System,
+    heldout: Feed,
+    step: int,
+    rows: int,
+    micro: int,
+    device: torch.device,
+    ranks: Ranks | None = None,
+) -> dict[str, float]:
+    """`eval/...` metrics at `step`; the rows are the first of the held-out plan's order, shared by the ranks."""
+    ranks = ranks or Ranks()
     phase = phase_at(heldout.phases, max(0, step - 1))
-    total = len(heldout.plan(phase))
-    wanted = heldout.visit(phase, np.arange(min(rows, total)))
+    epochs, wanted = heldout.first(phase, rows)
     was_training = system.training
     system.eval()
-    sums: dict[tuple[str, str], list[float]] = {}
-    for start in range(0, len(wanted), micro):
-        part = wanted[start : start + micro]
-        batch = heldout.make(step, phase, np.zeros_like(part), part)
+    sums: _Sums = {}
+    mine = share(len(wanted), ranks.rank, ranks.world)
+    for start in range(mine.start, mine.stop, micro):
+        part = slice(start, min(start + micro, mine.stop))
+        batch = heldout.make(step, phase, epochs[part], wanted[part])
         for name, metrics in system.measure(batch.to(device)).items():
             for metric, (value, count) in metrics.items():
                 entry = sums.setdefault((name, metric), [0.0, 0])
                 entry[0] += value
                 entry[1] += count
     system.train(was_training)
-    return _means(system, sums)
+    return _means(system, _added(ranks.gather(sums)))
 
 
-def _means(system: System, sums: dict[tuple[str, str], list[float]]) -> dict[str, float]:
+def _added(parts: list[_Sums]) -> _Sums:
+    """Sums and counts of all ranks; a rank without rows knows of no metric."""
+    total: _Sums = {}
+    for part in parts:
+        for key, (value, count) in part.items():
+            before = total.get(key, [0.0, 0])
+            total[key] = [before[0] + value, before[1] + count]
+    return total
+
+
+def _means(system: System, sums: _Sums) -> dict[str, float]:
     means = {key: value / count for key, (value, count) in sums.items() if count}
     found: dict[str, float] = {
         "eval/loss": sum(system.weights[name] * means.get((name, "loss"), 0.0) for name in system.objectives)

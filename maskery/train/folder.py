@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from maskery import files
 from maskery.checkpoint.folder import write_model
 from maskery.checkpoint.locate import saved_steps, write_manifest
-from maskery.checkpoint.tensors import read_json
+from maskery.checkpoint.tensors import read_json, read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
 from maskery.recipes.recipe import Recipe, recipe
 from maskery.system import System
@@ -41,7 +41,15 @@ class RunFolder:
     @property
     def state(self) -> dict[str, Any]:
         """The run's own facts: corpus fingerprint, whether it is finished, how far it came."""
-        return read_json(self.path / STATE)
+        state = read_json(self.path / STATE)
+        for key, form in {"corpus": str, "step": int}.items():
+            if not isinstance(state.get(key), form):
+                raise CheckpointError(
+                    f"{key} is missing or no {form.__name__}: this is not what a run writes",
+                    where=self.path / STATE,
+                    repair="put the file back as it was, or start anew with another --out",
+                )
+        return state
 
     @property
     def begun(self) -> bool:
@@ -50,7 +58,8 @@ class RunFolder:
 
     def create(self, resolved: Recipe, state: dict[str, Any]) -> None:
         """State first: a folder with a recipe and no state is somebody's own, not a run that was just begun."""
-        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+        with files.writing(self.path):
+            (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
         self.write_state(state)
         files.write_text(self.path / "recipe.toml", resolved.toml())
 
@@ -64,19 +73,18 @@ class RunFolder:
         return [(step, self.path / "checkpoints" / f"step-{step}") for step in saved_steps(self.path)]
 
     def save(
-        self, system: System, optimizer: Optimizer, tokenizer: Tokenizer, state: dict[str, Any], keep: int
+        self, system: System, moments: dict[str, Tensor], tokenizer: Tokenizer, state: dict[str, Any], keep: int
     ) -> Path:
         """Write checkpoints/step-N, then delete the oldest beyond `keep`."""
         folder = self.path / "checkpoints" / f"step-{state['step']}"
-        if folder.exists():
-            files.remove_folder(folder)
         with files.new_folder(folder) as partial:
             write_model(partial, system.network, system.heads, tokenizer)
-            save_file(optimizer.state(), partial / OPTIMIZER, {"format": "pt"})
+            write_safetensors(partial / OPTIMIZER, moments)
             files.write_json(partial / STATE, state)
             write_manifest(partial, [path.name for path in partial.iterdir()])
-        for _, old in self.checkpoints()[:-keep]:
-            files.remove_folder(old)
+        for step, old in self.checkpoints()[:-keep]:
+            if step < state["step"]:
+                files.remove_folder(old)
         return folder
 
     def restore(self, folder: Path, system: System, optimizer: Optimizer) -> dict[str, Any]:
@@ -90,7 +98,7 @@ class RunFolder:
                 if name not in model.heads:
                     raise CheckpointError(f"has no head for the objective {name}", where=folder)
                 head.load_state_dict(model.heads[name].state_dict())
-        optimizer.restore(load_file(folder / OPTIMIZER))
+        optimizer.restore(_moments(folder / OPTIMIZER, optimizer))
         return read_json(folder / STATE)
 
     # -- metrics
@@ -100,17 +108,38 @@ class RunFolder:
         return self.path / "metrics.jsonl"
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines written so far; a last line cut short by a crash is left out."""
+        """The lines written so far; one that a crash cut short, or that something damaged, is left out."""
+        return (read for _, read in self._read_metrics() if read is not None)
+
+    def cut_metrics(self, step: int) -> int:
+        """Forget the lines after a checkpoint, which resuming will write again. Returned is how many whole lines were
+        damaged and are gone; the last one may be cut short by any crash, and does not count."""
+        found = list(self._read_metrics())
+        kept = [json.dumps(read) + "\n" for _, read in found if read is not None and read["step"] <= step]
+        files.write_text(self.metrics_file, "".join(kept))
+        return sum(read is None and line.endswith(b"\n") for line, read in found)
+
+    def _read_metrics(self) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
+        """Each line and what it says, None where that cannot be read."""
         if not self.metrics_file.is_file():
             return
-        with open(self.metrics_file, encoding="utf-8") as file:
+        with open(self.metrics_file, "rb") as file:
             for line in file:
                 try:
-                    yield json.loads(line)
-                except json.JSONDecodeError:
-                    return
+                    read = json.loads(line)
+                except (ValueError, RecursionError):
+                    read = None
+                yield line, read if isinstance(read, dict) and isinstance(read.get("step"), int) else None
 
-    def cut_metrics(self, step: int) -> None:
-        """Forget the lines after a checkpoint, which resuming will write again."""
-        lines = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
-        files.write_text(self.metrics_file, "".join(lines))
+
+def _moments(path: Path, optimizer: Optimizer) -> dict[str, Tensor]:
+    """The optimiser's tensors in a file, each of the size that it has here."""
+    found, wanted = read_safetensors(path), optimizer.state()
+    wrong = sorted(name for name, tensor in wanted.items() if name not in found or found[name].shape != tensor.shape)
+    if wrong:
+        raise CheckpointError(
+            f"{wrong[0]} is missing, or of another size than the model's",
+            where=path,
+            repair="go on from an earlier checkpoint, or start anew with another --out",
+        )
+    return found

@@ -1,6 +1,7 @@
 """The training loop: a generator of updates. Logging, saving, evaluating and showing stay outside.
 
-An update is one optimiser step over all micro-batches. No weight moves before loss and gradient are known to be finite.
+An update is one optimiser step over all micro-batches of all ranks. No weight moves on any rank before loss and
+gradient are known to be finite on all.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from maskery import randomness
@@ -22,6 +25,9 @@ from maskery.phases import phase_at
 from maskery.recipes.recipe import Recipe
 from maskery.system import System
 from maskery.train.optimizers import Optimizer
+from maskery.train.precision import Precision
+from maskery.train.ranks import Ranks
+from maskery.train.replicas import Alone, Copied, Replicas, whole
 from maskery.train.schedules import rate
 
 
@@ -36,7 +42,7 @@ class Update:
     lr: float
     gradient_norm: float
     tokens: int
-    """Real positions read by this update."""
+    """Real positions read by this update, on all ranks."""
     seconds: float
     note: str = ""
 
@@ -44,11 +50,12 @@ class Update:
 class _Steps(Dataset[list[Batch]]):
     """Step number -> its micro-batches; what worker processes compute ahead."""
 
-    def __init__(self, feed: Feed, micro: Sequence[int]) -> None:
-        self.feed, self.micro = feed, tuple(micro)
+    def __init__(self, feed: Feed, micro: Sequence[int], rank: int, world: int) -> None:
+        self.feed, self.micro, self.rank, self.world = feed, tuple(micro), rank, world
 
     def __getitem__(self, step: int) -> list[Batch]:
-        return self.feed.micro_batches(step, 0, 1, self.micro[phase_at(self.feed.phases, step).number])
+        micro = self.micro[phase_at(self.feed.phases, step).number]
+        return self.feed.micro_batches(step, self.rank, self.world, micro)
 
 
 def _as_it_is(item: list[Batch]) -> list[Batch]:
@@ -61,9 +68,11 @@ def _leave_signals_to_the_main_process(_worker: int) -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def batches_from(feed: Feed, start: int, stop: int, micro: Sequence[int], workers: int) -> Iterator[list[Batch]]:
+def batches_from(
+    feed: Feed, start: int, stop: int, micro: Sequence[int], workers: int, rank: int = 0, world: int = 1
+) -> Iterator[list[Batch]]:
     """The micro-batches of steps start..stop-1, made by `workers` processes (0: here) ahead of their use."""
-    steps = _Steps(feed, micro)
+    steps = _Steps(feed, micro, rank, world)
     if workers == 0:
         return (steps[step] for step in range(start, stop))
     return iter(
@@ -78,6 +87,15 @@ def batches_from(feed: Feed, start: int, stop: int, micro: Sequence[int], worker
     )
 
 
+class Gradient(NamedTuple):
+    """What a step's passes through the network gave, over all ranks; the gradient itself is in the parameters."""
+
+    losses: dict[str, float]
+    """Each objective's mean."""
+    norm: float
+    tokens: int
+
+
 @dataclass
 class Trainer:
     recipe: Recipe
@@ -90,24 +108,68 @@ class Trainer:
     """Updates done."""
     workers: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    ranks: Ranks = field(default_factory=Ranks)
+    precision: Precision = field(default_factory=Precision)
+    fsdp: bool = False
+    replicas: Replicas | None = None
+    tried: set[tuple[int, int]] = field(default_factory=set)
+    """(phase, rows of a forward pass) that are known to fit on every rank."""
+
+    def spread(self) -> None:
+        """Give the first rank's weights and moments to all; from here on gradients are exchanged."""
+        if self.replicas is not None:
+            return
+        moments = self.optimizer.state()
+        self.ranks.spread([parameter.detach() for parameter in self.system.parameters()])
+        self.ranks.spread(list(moments.values()))
+        if self.ranks.world == 1:
+            self.replicas = Alone(self.system)
+        elif not self.fsdp:
+            self.replicas = Copied(self.system)
+        else:
+            from maskery.train.shards import Sharded
+
+            self.replicas = Sharded(self.system, self.ranks.world, self.device)
+            self.optimizer = type(self.optimizer)(self.system.named_parameters(), self.recipe.training)
+            self.optimizer.restore(moments)
+
+    def whole(self) -> tuple[System, dict[str, Tensor]]:
+        """System and moments in one piece, for writing; every rank has to ask, the first gets them."""
+        moments = {name: whole(value) for name, value in self.optimizer.state().items()}
+        if not self.fsdp:
+            return self.system, moments
+        state = {name: whole(value) for name, value in self.system.state_dict().items()}
+        if not self.ranks.first:
+            return self.system, moments
+        twin = System(self.recipe, self.system.network.shape.vocabulary)
+        twin.load_state_dict(state)
+        return twin, moments
 
     def updates(self) -> Iterator[Update]:
         """One after another until the recipe's last step; after each, the trainer's state is that of its step."""
         last = self.recipe.training.steps
+        self.spread()
         self.system.train()
         began, note = time.perf_counter(), ""
         while self.step < last:
-            source = batches_from(self.feed, self.step, last, self.micro, self.workers)
+            source = batches_from(
+                self.feed, self.step, last, self.micro, self.workers, self.ranks.rank, self.ranks.world
+            )
             while self.step < last:
+                scale = self.precision.scale
                 try:
                     batches = next(source)
-                    losses, norm = self._gradient(batches)
+                    self._try(batches)
+                    losses, norm, tokens = self._gradient(batches)
                 except (RuntimeError, MemoryError) as error:
                     rows = self._halve(error)
                     note = f"step {self.step + 1} was redone with micro-batches of {rows} rows: out of memory"
                     break
+                if self.precision.scale < scale:
+                    note = f"step {self.step + 1} was redone with the loss times {self.precision.scale:g}: overflow"
                 lr = rate(self.recipe.training, self.step + 1)
                 self.optimizer.step(lr, self.step + 1)
+                self.precision.went_well()
                 self.step += 1
                 now = time.perf_counter()
                 yield Update(
@@ -116,47 +178,100 @@ class Trainer:
                     losses=losses,
                     lr=lr,
                     gradient_norm=norm,
-                    tokens=sum(batch.tokens for batch in batches),
+                    tokens=tokens,
                     seconds=now - began,
                     note=note,
                 )
                 began, note = time.perf_counter(), ""
                 self.system.train()
 
-    def _gradient(self, batches: list[Batch]) -> tuple[dict[str, float], float]:
-        """Leave the step's gradient in the parameters; give each objective's mean loss and the gradient's norm."""
+    def _gradient(self, batches: list[Batch]) -> Gradient:
+        """Leave the step's gradient, clipped, in the parameters."""
+        self.spread()
         counts = dict.fromkeys(self.system.objectives, 0)
         for batch in batches:
             for name, count in self.system.counts(batch).items():
                 counts[name] += count
+        summed = self.ranks.sums([*counts.values(), sum(batch.tokens for batch in batches)])
+        counts = dict(zip(counts, map(int, summed), strict=False))
+        while True:
+            totals = self._backward(batches, counts)
+            gradients = [p.grad for p in self.system.parameters() if p.grad is not None]
+            norm = float(whole(torch.nn.utils.get_total_norm(gradients))) / self.precision.scale
+            table = self.ranks.table([norm, *totals.values()])
+            sums = dict(zip(totals, map(sum, list(zip(*table, strict=True))[1:]), strict=True))
+            losses = {name: total / max(1, counts[name]) for name, total in sums.items()}
+            norm = table[0][0]  # the first rank's, so that all clip alike to the last bit
+            known = all(map(math.isfinite, losses.values()))
+            if known and math.isfinite(norm):
+                break
+            self.system.zero_grad(set_to_none=True)
+            if not (known and self.precision.lowered()):
+                raise self._not_finite(losses, norm, totals, batches)
+        self._clip(gradients, norm)
+        return Gradient(losses, norm, int(summed[-1]))
+
+    def _backward(self, batches: list[Batch], counts: Mapping[str, int], exchange: bool = True) -> dict[str, float]:
+        """Add up the gradients of this rank's rows, and of all ranks' if they `exchange`; its sums of losses."""
+        assert self.replicas is not None
         totals = dict.fromkeys(counts, 0.0)
+        factor = self.precision.scale * self.ranks.world
         self.system.zero_grad(set_to_none=True)
         for number, batch in enumerate(batches):
-            randomness.seed_dropout(randomness.key(self.feed.seed, "dropout", self.step, 0, number))
-            sums = self.system(batch.to(self.device))
-            parts = [self.system.weights[name] / max(1, counts[name]) * total for name, total in sums.items()]
-            torch.autograd.backward(torch.stack(parts).sum())
+            randomness.seed_dropout(randomness.key(self.feed.seed, "dropout", self.step, self.ranks.rank, number))
+            with self.replicas.passing(last=exchange and batch is batches[-1]):
+                with self.precision.autocast(self.device):
+                    sums = self.replicas.sums(batch.to(self.device))
+                weights = {name: factor * self.system.weights[name] / max(1, counts[name]) for name in sums}
+                torch.autograd.backward(torch.stack([weights[name] * sums[name] for name in sums]).sum())
             for name, total in sums.items():
                 totals[name] += float(total.detach())
-        losses = {name: total / max(1, counts[name]) for name, total in totals.items()}
-        return losses, self._clipped_norm(losses, batches)
+        return totals
 
-    def _clipped_norm(self, losses: dict[str, float], batches: list[Batch]) -> float:
-        gradients = [p.grad for p in self.system.parameters() if p.grad is not None]
-        norm = float(torch.nn.utils.get_total_norm(gradients))
-        if not (math.isfinite(norm) and all(map(math.isfinite, losses.values()))):
-            self.system.zero_grad(set_to_none=True)
-            rows = torch.cat([batch.rows for batch in batches]).tolist()
-            shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
-            raise NonFiniteError(
-                f"update {self.step + 1}: loss {losses}, gradient norm {norm}: not finite; no weight was changed",
-                where=f"rows {shown} of the plan",
-                repair="lower training.lr, lengthen training.warmup, or look at the rows with maskery inspect",
-            )
+    def _clip(self, gradients: list[Tensor], norm: float) -> None:
         limit = self.recipe.training.clip
-        if limit and norm > limit:
-            torch._foreach_mul_(gradients, limit / norm)
-        return norm
+        factor = limit / norm if limit and norm > limit else 1.0
+        factor /= self.precision.scale
+        if factor != 1.0:
+            torch._foreach_mul_(gradients, factor)
+
+    def _not_finite(
+        self, losses: dict[str, float], norm: float, totals: dict[str, float], batches: list[Batch]
+    ) -> NonFiniteError:
+        """The error, on every rank the same: it names the rows of the ranks whose own loss is not finite, or of all."""
+        mine = torch.cat([batch.rows for batch in batches]).tolist()
+        found = self.ranks.gather((all(map(math.isfinite, totals.values())), mine))
+        guilty = [rank for rank, (finite, _) in enumerate(found) if not finite] or list(range(len(found)))
+        rows = [row for rank in guilty for row in found[rank][1]]
+        shown = ", ".join(map(str, rows[:8])) + (", ..." if len(rows) > 8 else "")
+        where = f"rows {shown} of the plan"
+        if self.ranks.world > 1:
+            where = f"rank {' and '.join(map(str, guilty))}, {where}"
+        return NonFiniteError(
+            f"update {self.step + 1}: loss {losses}, gradient norm {norm}: not finite; no weight was changed",
+            where=where,
+            repair="lower training.lr, lengthen training.warmup, or look at the rows with maskery inspect",
+        )
+
+    def _try(self, batches: list[Batch]) -> None:
+        """Among several ranks: whether a step of this kind fits into every rank's memory, tried without exchange.
+
+        Once gradients travel no rank can step back alone, so this comes before the first step of a kind.
+        """
+        phase = phase_at(self.feed.phases, self.step).number
+        if not isinstance(self.replicas, Copied) or (phase, self.micro[phase]) in self.tried:
+            return
+        refused = False
+        try:
+            self._backward(batches, self.system.counts(batches[0]), exchange=False)
+        except (RuntimeError, MemoryError) as error:
+            refused = _is_refusal(error)
+            if not refused:
+                raise
+        self.system.zero_grad(set_to_none=True)
+        if any(self.ranks.gather(refused)):
+            raise _TooLargeError
+        self.tried.add((phase, self.micro[phase]))
 
     def _halve(self, error: RuntimeError | MemoryError) -> int:
         """After an allocator's refusal: half the phase's micro-batch. Any other error goes on, named if we know it."""
@@ -165,10 +280,14 @@ class Trainer:
                 f"a process that makes batches died ({str(error).splitlines()[0]})",
                 repair="go on with --resume and --workers 0",
             ) from error
-        refused = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
-        if not refused:
+        if not _is_refusal(error):
             raise error
         self.system.zero_grad(set_to_none=True)
+        if self.ranks.world > 1 and not isinstance(error, _TooLargeError):
+            raise TrainingError(
+                f"rank {self.ranks.rank}: out of memory in update {self.step + 1}, while others were waiting for it",
+                repair="free some memory and go on with --resume",
+            ) from error
         phase = phase_at(self.feed.phases, self.step).number
         if self.micro[phase] == 1:
             raise TrainingError(
@@ -177,3 +296,11 @@ class Trainer:
             ) from error
         self.micro[phase] //= 2
         return self.micro[phase]
+
+
+class _TooLargeError(MemoryError):
+    """A step that does not fit into the memory of some rank; raised on all."""
+
+
+def _is_refusal(error: BaseException) -> bool:
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -65,6 +65,26 @@ def device() -> torch.device:
     return torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def choose_threads(asked: int, local_world: int) -> str:
+    """Set torch's threads: as asked, or where ranks share a machine its cores divided. What was chosen is returned.
+
+    torchrun sets OMP_NUM_THREADS=1 where the user set nothing, so a 1 there says nothing about the user's will.
+    """
+    if asked:
+        torch.set_num_threads(asked)
+        return f"threads: {asked}, as asked"
+    if local_world == 1 or os.environ.get("OMP_NUM_THREADS", "1") != "1":
+        return ""
+    each = max(1, cores() // local_world)
+    torch.set_num_threads(each)
+    return f"threads: {each} for each of {local_world} ranks, {cores()} cores in all (choose with --threads)"
+
+
 def available_memory() -> int:
     """Bytes that can be taken: of the GPU, or of this machine without swapping, the container's limit included."""
     if torch.cuda.is_available():

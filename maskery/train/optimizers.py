@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from maskery.train.config import TrainingConfig
+from maskery.train.replicas import fill
 
 _UNCORRECTED = 1.0e9
 
@@ -78,8 +79,8 @@ class AdamW:
     @torch.no_grad()
     def restore(self, state: Mapping[str, Tensor]) -> None:
         for name in self.parameters:
-            self.first[name].copy_(state[f"first.{name}"])
-            self.second[name].copy_(state[f"second.{name}"])
+            fill(self.first[name], state[f"first.{name}"])
+            fill(self.second[name], state[f"second.{name}"])
 
 
 def _gradient(parameter: nn.Parameter) -> Tensor:

@@ -5,31 +5,31 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from maskery import files
-from maskery.batches import Batch
 from maskery.checkpoint.folder import save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
-from maskery.corpus.store import Corpus
-from maskery.errors import CheckpointError, ExistsError, InputError, RecipeError, RefusedError, Stopped
+from maskery.corpus.mixture import Corpora
+from maskery.errors import CheckpointError, DiskError, ExistsError, RecipeError, Stopped
 from maskery.feed import Feed
-from maskery.phases import phases_of
 from maskery.recipes.recipe import Recipe, diff
 from maskery.system import System
-from maskery.train import machine
-from maskery.train.config import OPTIMIZERS
+from maskery.train import corpora, machine, precision
+from maskery.train.build import Say, begin_with, build_trainer, require_no_leak
 from maskery.train.evaluate import evaluate
 from maskery.train.folder import RunFolder
+from maskery.train.lock import LOCK, locked
+from maskery.train.loggers import Logger, Loggers
 from maskery.train.loop import Trainer, Update
-from maskery.train.memory import choose_micro
+from maskery.train.ranks import Ranks, joined, said_nowhere
 from maskery.train.stop import stop_requests
 
-Say = Callable[[str], None]
 FREE = ("training.save_every", "training.keep", "training.eval_every", "training.eval_rows")
 """Keys that a resumed run may answer otherwise: they do not touch the weights."""
 
@@ -58,47 +58,97 @@ def say_on_stderr(text: str) -> None:
 
 def pretrain(
     recipe: Recipe,
-    corpus: Corpus,
+    corpus: Corpora,
     out: str | Path,
     resume: bool = False,
     *,
     start_from: str | Path | None = None,
     allow_pickle: bool = False,
     workers: int = 0,
-    on_update: Callable[[Update, dict[str, Any]], None] | None = None,
+    loggers: Sequence[Logger] = (),
+    fsdp: bool = False,
     say: Say = say_on_stderr,
 ) -> Run:
-    """Train; `on_update` is called after each update with it and the line that went to metrics.jsonl."""
+    """Train on a corpus or a `Mixture` of several; `loggers` are told of each update.
+
+    Started by torchrun, this is one rank of several, all of which have to call it. Copies of the weights are kept
+    equal (DDP), or with `fsdp` each rank holds a part of them. The first rank writes, talks and logs.
+    """
     recipe.require()
     corpus.verify()
     machine.prepare()
     folder = RunFolder(Path(out))
     source = None if start_from is None else str(Path(start_from).resolve())
-    started = _open_folder(folder, recipe, corpus, resume, source, say)
-    if started and folder.state.get("finished"):
-        say(f"{out}: already finished at step {folder.state['step']}")
-        return Run(folder.path)
-    trainer = build_trainer(recipe, corpus, workers, say)
-    _require_no_leak(trainer)
-    if started:
-        state = _restore(folder, trainer, allow_pickle, say)
-    else:
-        state = _begin(trainer, source, allow_pickle, say)
-        folder.create(recipe, {**state, "finished": False})
-    _train(folder, trainer, corpus, state, on_update, say)
+    with joined(say) as ranks, locked(folder.path) if ranks.first else nullcontext():
+        say = say if ranks.first else said_nowhere
+        recipe = _with_precision(recipe, folder, ranks, resume, say)
+        started = ranks.from_first(lambda: _open_folder(folder, recipe, corpus, resume, source, say))
+        if started and ranks.from_first(lambda: bool(folder.state.get("finished"))):
+            say(f"{out}: already finished at step {folder.state['step']}")
+            return Run(folder.path)
+        trainer = build_trainer(recipe, corpus, workers, say, ranks, fsdp)
+        require_no_leak(trainer)
+        state = _first_state(folder, trainer, started, source, allow_pickle, say)
+        try:
+            with Loggers(loggers if ranks.first else (), say) as told, files.writing(folder.path, reads=True):
+                told.begin(folder.path, recipe, trainer.step)
+                _train(folder, trainer, corpus, state, told, say)
+        except DiskError as error:
+            raise _to_be_resumed(error, folder) from None
+        ranks.wait()
     return Run(folder.path)
+
+
+def _with_precision(recipe: Recipe, folder: RunFolder, ranks: Ranks, resume: bool, say: Say) -> Recipe:
+    """The recipe with a precision that this machine has; a resumed run keeps its own."""
+    asked = recipe.training.precision
+    resumed = asked == "auto" and ranks.from_first(lambda: resume and folder.begun)
+    if resumed:
+        asked = ranks.from_first(lambda: folder.recipe.training.precision)
+    chosen = ranks.from_first(lambda: precision.choose(asked, machine.device()))
+    say(f"precision: {chosen.precision} ({'as the run was started' if resumed else chosen.reason})")
+    return recipe.changed({"training.precision": chosen.precision})
+
+
+def _first_state(
+    folder: RunFolder, trainer: Trainer, started: bool, source: str | None, allow_pickle: bool, say: Say
+) -> dict[str, Any]:
+    """The state to go on from, read by the first rank for all; weights and moments follow when training begins."""
+
+    def read() -> tuple[dict[str, Any], int, list[int]]:
+        if started:
+            state = _restore(folder, trainer, allow_pickle, say)
+        else:
+            state = _begin(trainer, source, allow_pickle, say)
+            folder.create(trainer.recipe, {**state, "finished": False})
+        return state, trainer.step, trainer.micro
+
+    state, trainer.step, trainer.micro = trainer.ranks.from_first(read)
+    trainer.precision.restore(state.get("loss_scale", {}))
+    return state
+
+
+def _to_be_resumed(error: DiskError, folder: RunFolder) -> DiskError:
+    """A run that the disk stopped goes on from what was saved before."""
+    steps = [step for step, _ in folder.checkpoints()]
+    kept = f"the state after step {steps[-1]} is saved" if steps else "nothing is saved yet"
+    return DiskError(
+        f"{error.cause}; {kept}", where=error.where, repair=f"{error.repair}; then the same command with --resume"
+    )
 
 
 def occupied(path: Path, resume: bool) -> bool:
     """Whether something is at `path`, which only resuming allows."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not path.exists() or (path.is_dir() and all(each.name == LOCK for each in path.iterdir())):
         return False
     if not resume:
         raise ExistsError("is already there", where=path, repair="choose another --out, or go on with --resume")
     return True
 
 
-def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool, source: str | None, say: Say) -> bool:
+def _open_folder(
+    folder: RunFolder, recipe: Recipe, corpus: Corpora, resume: bool, source: str | None, say: Say
+) -> bool:
     """Whether there is a run to go on with; what contradicts it is refused."""
     if not occupied(folder.path, resume):
         return False
@@ -116,13 +166,7 @@ def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool
     if changed:
         lines = "; ".join(f"{key}: the run has {a!r}, asked is {b!r}" for key, (a, b) in changed.items())
         raise RecipeError(lines, where=folder.path, repair="resume with the same recipe, or choose another --out")
-    if folder.state["corpus"] != corpus.fingerprint:
-        raise RecipeError(
-            f"corpus: the run was started on fingerprint {folder.state['corpus'][:12]}, "
-            f"{corpus.path} has {corpus.fingerprint[:12]}",
-            where=folder.path,
-            repair="resume with the corpus it was started on",
-        )
+    corpora.require_same(folder.state, corpus, folder.path)
     left = [*files.remove_leftovers(folder.path), *files.remove_leftovers(folder.path / "checkpoints")]
     if left:
         say(f"removed what an interrupted write left behind: {', '.join(left)}")
@@ -131,102 +175,29 @@ def _open_folder(folder: RunFolder, recipe: Recipe, corpus: Corpus, resume: bool
 
 def _hardly_begun(path: Path) -> bool:
     """Whether a run was killed before its first files were whole, so that nothing is lost with them."""
-    left = {each.name for each in path.iterdir() if not files.is_leftover(each)}
+    left = {each.name for each in path.iterdir() if not files.is_leftover(each)} - {LOCK}
     return left <= {"state.json", "checkpoints"} and not any((path / "checkpoints").glob("step-*"))
-
-
-def build_trainer(recipe: Recipe, corpus: Corpus, workers: int, say: Say) -> Trainer:
-    training, device = recipe.training, machine.device()
-    system = System(recipe, corpus.vocabulary)
-    system.initialise(training.seed)
-    system.to(device)
-    feed = Feed(recipe, corpus, training.seed)
-    phases = phases_of(training)
-    if training.phases and len(phases) < len(training.phases):
-        say(f"{training.steps} steps leave no step to {len(training.phases) - len(phases)} of the recipe's phases")
-    few = first_rows(feed, 8)
-    parameters, available = sum(p.numel() for p in system.parameters()), machine.available_memory()
-    asked = len(system.reads(few)) / max(1, few.tokens)
-    micro = []
-    for phase in phases:
-        chosen = choose_micro(
-            system.network.shape, parameters, phase.length, phase.batch, asked, available, training.micro
-        )
-        where = f" at length {phase.length}" if len(phases) > 1 else ""
-        peak = f"about {chosen.bytes / 2**20:.0f} MiB at the peak"
-        say(f"micro-batch: {chosen.rows} rows{where} ({chosen.reason}); {peak}")
-        micro.append(chosen.rows)
-    return Trainer(
-        recipe=recipe,
-        feed=feed,
-        system=system,
-        optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
-        micro=micro,
-        workers=workers,
-        device=device,
-    )
-
-
-def first_rows(feed: Feed, rows: int) -> Batch:
-    """The first rows of the first step: enough to see how a recipe's rows look."""
-    phase, epochs, numbers = feed.numbers(0)
-    return feed.make(0, phase, epochs[:rows], numbers[:rows])
-
-
-def _require_no_leak(trainer: Trainer) -> None:
-    try:
-        trainer.system.require_no_leak(first_rows(trainer.feed, 2))
-    except RefusedError as error:
-        raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
-
-
-def _start_from(system: System, corpus: Corpus, path: str | Path, allow_pickle: bool, say: Say) -> None:
-    """Begin with another model's weights: the network's must fit, heads are taken where they do."""
-    model = load(path, allow_pickle=allow_pickle)
-    for line in model.report.lines():
-        say(f"{path}: {line}")
-    if model.tokenizer is not None and model.tokenizer.fingerprint != corpus.tokenizer.fingerprint:
-        raise InputError(
-            "the corpus was built with another tokenizer than the model's",
-            where=path,
-            repair=f"maskery corpus build FILES --tokenizer {path} --out DIR",
-        )
-    theirs, ours = model.network.state_dict(), system.network.state_dict()
-    wrong = [name for name, value in ours.items() if name in theirs and theirs[name].shape != value.shape] + [
-        name for name in ours if name not in theirs and not name.startswith("pooler")
-    ]
-    if wrong:
-        raise InputError(
-            f"the model's shape differs from the recipe's: {', '.join(wrong[:5])}",
-            where=path,
-            repair="give the recipe the same layers, width, vocabulary and positions (maskery info MODEL)",
-        )
-    system.network.load_state_dict({name: theirs[name] for name in ours if name in theirs}, strict=False)
-    taken = []
-    for name, head in system.heads.items():
-        if name in model.heads:
-            head.load_state_dict(model.heads[name].state_dict())
-            taken.append(name)
-    fresh = [name for name in system.heads if name not in taken]
-    if system.network.pooler is not None and model.network.pooler is None:
-        fresh.append("pooler")
-    say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")
 
 
 def _begin(trainer: Trainer, source: str | None, allow_pickle: bool, say: Say) -> dict[str, Any]:
     """The state before the first update; the weights are new, or those of the model at `source`."""
     corpus = trainer.feed.corpus
     if source is not None:
-        _start_from(trainer.system, corpus, source, allow_pickle, say)
+        begin_with(trainer.system, corpus, source, allow_pickle, say)
     origin = {} if source is None else {"from": source}
-    return {"step": 0, "tokens": 0, "corpus": corpus.fingerprint, "notes": [], **origin}
+    return {"step": 0, "tokens": 0, **corpora.facts(corpus), "notes": [], **origin}
+
+
+def _cut_metrics(folder: RunFolder, step: int, say: Say) -> None:
+    if damaged := folder.cut_metrics(step):
+        say(f"{folder.metrics_file}: {damaged} damaged lines are left out")
 
 
 def _restore(folder: RunFolder, trainer: Trainer, allow_pickle: bool, say: Say) -> dict[str, Any]:
     """The newest checkpoint that is whole, or the beginning."""
     points = folder.checkpoints()
     if not points:
-        folder.cut_metrics(0)
+        _cut_metrics(folder, 0, say)
         say("no checkpoint yet: starting from the first step")
         return _begin(trainer, folder.state.get("from"), allow_pickle, say)
     _, newest = points[-1]
@@ -237,8 +208,8 @@ def _restore(folder: RunFolder, trainer: Trainer, allow_pickle: bool, say: Say) 
         raise CheckpointError(
             error.cause, where=error.where, repair=f"rm -r {newest}, then {before} with --resume"
         ) from None
-    folder.cut_metrics(state["step"])
-    now, then = machine.facts(trainer.device, 1, trainer.micro), state["machine"]
+    _cut_metrics(folder, state["step"], say)
+    now, then = machine.facts(trainer.device, trainer.ranks.world, trainer.micro), state["machine"]
     if then["micro"] != trainer.micro:
         say(f"micro-batches of {then['micro']} rows, as the run was started")
         trainer.micro = list(then["micro"])
@@ -253,59 +224,73 @@ def _restore(folder: RunFolder, trainer: Trainer, allow_pickle: bool, say: Say) 
 def _train(
     folder: RunFolder,
     trainer: Trainer,
-    corpus: Corpus,
+    corpus: Corpora,
     state: dict[str, Any],
-    on_update: Callable[[Update, dict[str, Any]], None] | None,
+    loggers: Loggers,
     say: Say,
 ) -> None:
-    training = trainer.recipe.training
-    heldout = _heldout(trainer.feed, say)
-    with stop_requests() as request, open(folder.metrics_file, "a", encoding="utf-8") as log:
+    training, ranks = trainer.recipe.training, trainer.ranks
+    system: System | None = None
+    heldout, remarks = corpora.heldout_of(trainer.feed)
+    for remark in [*corpora.tell(trainer.feed), *remarks]:
+        say(remark)
+    with stop_requests() as request, _log(folder) if ranks.first else nullcontext() as log:
         for update in trainer.updates():
             state["step"] = update.step
             state["tokens"] += update.tokens
             if update.note:
                 state["notes"].append(update.note)
                 say(update.note)
+            state["rows"] = corpora.rows_read(trainer.feed, update.step - 1, state.get("rows", {}))
             line = _line(update, state)
             last = update.step == training.steps
             if heldout is not None and (last or _due(update.step, training.eval_every)):
-                line |= evaluate(
-                    trainer.system, heldout, update.step, training.eval_rows, min(trainer.micro), trainer.device
-                )
-            log.write(json.dumps(line) + "\n")
-            log.flush()
-            stop = request.signal_number
+                line |= _evaluated(trainer, heldout)
+            if log is not None:
+                log.write(json.dumps(line) + "\n")
+                log.flush()
+            stop = ranks.stop_asked(request.signal_number)
             if last or stop or _due(update.step, training.save_every):
-                os.fsync(log.fileno())
-                state["machine"] = machine.facts(trainer.device, 1, trainer.micro)
-                folder.save(trainer.system, trainer.optimizer, corpus.tokenizer, state, training.keep)
-                folder.write_state({**state, "finished": False})
-            if on_update is not None:
-                on_update(update, line)
+                if log is not None:
+                    os.fsync(log.fileno())
+                system = _save(folder, trainer, corpus, state)
+            loggers.log(update, line)
             if stop and not last:
                 raise Stopped(
                     f"stopped by a signal after step {update.step}; the state is saved",
                     signal_number=stop,
                     repair="go on with the same command and --resume",
                 )
-    save_into(folder.path, trainer.system.network, trainer.system.heads, corpus.tokenizer, say)
-    folder.write_state({**state, "finished": True})
+    if ranks.first:
+        system = system or trainer.system
+        save_into(folder.path, system.network, system.heads, corpus.tokenizer, say)
+        folder.write_state({**state, "finished": True})
 
 
-def _heldout(feed: Feed, say: Say) -> Feed | None:
-    """The part set aside, or None where it cannot make rows of this kind: no reason not to train."""
-    if not len(feed.corpus.documents("heldout")):
-        say("nothing is held out in this corpus: no evaluation")
-        return None
-    heldout = replace(feed, split="heldout")
-    try:
-        for phase in heldout.phases:
-            heldout.plan(phase)
-    except InputError as error:
-        say(f"no evaluation: {error.cause} (corpus build --heldout sets more aside)")
-        return None
-    return heldout
+def _log(folder: RunFolder) -> IO[str]:
+    return open(folder.metrics_file, "a", encoding="utf-8")
+
+
+def _evaluated(trainer: Trainer, heldout: Feed) -> dict[str, float]:
+    """Held-out figures; with shards every rank reads all rows, because all have to go through the network together."""
+    rows, micro = trainer.recipe.training.eval_rows, min(trainer.micro)
+    ranks = Ranks() if trainer.fsdp else trainer.ranks
+    found = evaluate(trainer.system, heldout, trainer.step, rows, micro, trainer.device, ranks)
+    if trainer.replicas is not None:
+        trainer.replicas.after_reading()
+    return found
+
+
+def _save(folder: RunFolder, trainer: Trainer, corpus: Corpora, state: dict[str, Any]) -> System:
+    """Write a checkpoint, by the first rank with the help of all; what it holds is returned."""
+    system, moments = trainer.whole()
+    if trainer.ranks.first:
+        state["machine"] = machine.facts(trainer.device, trainer.ranks.world, trainer.micro)
+        if scale := trainer.precision.state():
+            state["loss_scale"] = scale
+        folder.save(system, moments, corpus.tokenizer, state, trainer.recipe.training.keep)
+        folder.write_state({**state, "finished": False})
+    return system
 
 
 def _due(step: int, every: int) -> bool:
@@ -320,4 +305,5 @@ def _line(update: Update, state: dict[str, Any]) -> dict[str, Any]:
         "gradient_norm": update.gradient_norm,
         "tokens": state["tokens"],
         "tokens_per_second": update.tokens / update.seconds,
+        **{f"rows/{name}": number for name, number in state["rows"].items()},
     }

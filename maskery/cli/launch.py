@@ -1,0 +1,66 @@
+"""`--ranks N`: the same command N times on this machine, started and watched by torchrun's own launcher."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+
+from maskery.errors import InputError
+
+_PATIENCE = 300
+"""Seconds that ranks get to write their state after a signal."""
+
+
+def is_rank(asked: int | None) -> bool:
+    """Whether torchrun, or `launch`, has started this process; `asked` ranks must be what it started."""
+    started = int(os.environ.get("WORLD_SIZE", "0"))
+    if started and asked not in (None, started):
+        raise InputError(
+            f"--ranks {asked}, but this is one of {started} ranks that torchrun started",
+            repair="leave out --ranks, or run maskery without torchrun",
+        )
+    return started > 0
+
+
+def launch(ranks: int, arguments: Sequence[str]) -> int:
+    """Run `maskery ARGUMENTS` as so many ranks; the exit code of the whole."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # the ranks tell what went wrong
+    with tempfile.TemporaryDirectory(prefix="maskery-ranks-") as notes:
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=ranks,
+            run_id=f"maskery-{os.getpid()}",
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            local_addr="localhost",
+            max_restarts=0,
+            logs_specs=DefaultLogsSpecs(log_dir=notes),
+            shutdown_timeout=_PATIENCE,
+        )
+        try:
+            elastic_launch(config, sys.executable)("-m", "maskery", *arguments)
+        except SignalException as error:
+            return 128 + int(error.sigval)
+        except ChildFailedError as error:
+            return exit_code({rank: failure.exitcode for rank, failure in error.failures.items()})
+    return 0
+
+
+def exit_code(codes: dict[int, int]) -> int:
+    """Of ranks that failed: what they say, or 1 where a signal from outside ended one, which is told."""
+    later = {rank for rank, code in codes.items() if code == -signal.SIGTERM}  # as the launcher ends the others
+    if later == codes.keys():
+        later = set()
+    for rank, code in sorted(codes.items()):
+        if code < 0 and rank not in later:
+            print(f"rank {rank} was ended by {signal.Signals(-code).name}", file=sys.stderr)
+    return max([1, *codes.values()])

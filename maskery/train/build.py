@@ -1,0 +1,129 @@
+"""What a run needs before its first update: networks, feed, optimiser, and micro-batches that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from maskery.batches import Batch
+from maskery.checkpoint.load import load
+from maskery.corpus.mixture import Corpora
+from maskery.errors import InputError, RefusedError
+from maskery.feed import Feed
+from maskery.phases import Phase, phases_of
+from maskery.recipes.recipe import Recipe
+from maskery.system import System
+from maskery.train import machine, precision
+from maskery.train.config import OPTIMIZERS
+from maskery.train.loop import Trainer
+from maskery.train.memory import choose_micro
+from maskery.train.ranks import Ranks
+
+Say = Callable[[str], None]
+
+
+def build_trainer(
+    recipe: Recipe, corpus: Corpora, workers: int, say: Say, ranks: Ranks | None = None, fsdp: bool = False
+) -> Trainer:
+    """A trainer at step 0. What is chosen is told."""
+    training, device, ranks = recipe.training, machine.device(), ranks or Ranks()
+    phases = phases_of(training)
+    if fsdp and ranks.world == 1:
+        say("--fsdp: there is one rank, which holds all weights")
+    _require_rows(phases, ranks.world, fsdp)
+    system = System(recipe, corpus.vocabulary)
+    system.initialise(training.seed)
+    system.to(device)
+    feed = Feed(recipe, corpus, training.seed)
+    if training.phases and len(phases) < len(training.phases):
+        say(f"{training.steps} steps leave no step to {len(training.phases) - len(phases)} of the recipe's phases")
+    return Trainer(
+        recipe=recipe,
+        feed=feed,
+        system=system,
+        optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
+        micro=[_micro(phase, system, feed, ranks, say) for phase in phases],
+        workers=workers,
+        device=device,
+        ranks=ranks,
+        precision=precision.Precision(precision.choose(training.precision, device).precision),
+        fsdp=fsdp and ranks.world > 1,
+    )
+
+
+def _require_rows(phases: tuple[Phase, ...], world: int, fsdp: bool) -> None:
+    """Every rank reads at least one row at every step, and with shards all read equally many."""
+    least = min(phase.batch for phase in phases)
+    if least < world:
+        raise InputError(
+            f"training.batch = {least} leaves some of {world} ranks without a row",
+            repair=f"--batch {world} or more, or fewer ranks",
+        )
+    uneven = [phase.batch for phase in phases if phase.batch % world]
+    if fsdp and uneven:
+        raise InputError(
+            f"--fsdp: {uneven[0]} rows a step cannot be shared equally by {world} ranks",
+            repair=f"--batch {uneven[0] // world * world}, or leave out --fsdp",
+        )
+
+
+def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> int:
+    """Rows of one forward pass, the same on every rank."""
+    few, training = first_rows(feed, 8), feed.recipe.training
+    parameters = sum(p.numel() for p in system.parameters())
+    available = machine.available_memory() // (ranks.local_world if machine.device().type == "cpu" else 1)
+    asked = len(system.reads(few)) / max(1, few.tokens)
+    rows = -(-phase.batch // ranks.world)
+    chosen = choose_micro(system.network.shape, parameters, phase.length, rows, asked, available, training.micro)
+    where = f" at length {phase.length}" if len(feed.phases) > 1 else ""
+    peak = f"about {chosen.bytes / 2**20:.0f} MiB at the peak"
+    each = f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
+    say(f"micro-batch: {chosen.rows} rows{where} ({chosen.reason}); {peak}{each}")
+    return min(ranks.gather(chosen.rows))
+
+
+def first_rows(feed: Feed, rows: int) -> Batch:
+    """The first rows of the first step: enough to see how a recipe's rows look."""
+    phase, epochs, numbers = feed.numbers(0)
+    return feed.make(0, phase, epochs[:rows], numbers[:rows])
+
+
+def require_no_leak(trainer: Trainer) -> None:
+    """Refuse a recipe whose targets can read their answers."""
+    try:
+        trainer.system.require_no_leak(first_rows(trainer.feed, 2))
+    except RefusedError as error:
+        raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
+
+
+def begin_with(system: System, corpus: Corpora, path: str | Path, allow_pickle: bool, say: Say) -> None:
+    """Begin with another model's weights: the network's must fit, heads are taken where they do."""
+    model = load(path, allow_pickle=allow_pickle)
+    for line in model.report.lines():
+        say(f"{path}: {line}")
+    if model.tokenizer is not None and model.tokenizer.fingerprint != corpus.tokenizer.fingerprint:
+        raise InputError(
+            "the corpus was built with another tokenizer than the model's",
+            where=path,
+            repair=f"maskery corpus build FILES --tokenizer {path} --out DIR",
+        )
+    theirs, ours = model.network.state_dict(), system.network.state_dict()
+    wrong = [name for name, value in ours.items() if name in theirs and theirs[name].shape != value.shape] + [
+        name for name in ours if name not in theirs and not name.startswith("pooler")
+    ]
+    if wrong:
+        raise InputError(
+            f"the model's shape differs from the recipe's: {', '.join(wrong[:5])}",
+            where=path,
+            repair="give the recipe the same layers, width, vocabulary and positions (maskery info MODEL)",
+        )
+    system.network.load_state_dict({name: theirs[name] for name in ours if name in theirs}, strict=False)
+    taken = []
+    for name, head in system.heads.items():
+        if name in model.heads:
+            head.load_state_dict(model.heads[name].state_dict())
+            taken.append(name)
+    fresh = [name for name in system.heads if name not in taken]
+    if system.network.pooler is not None and model.network.pooler is None:
+        fresh.append("pooler")
+    say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")

@@ -1,0 +1,39 @@
+"""Weights cut into shards (torch's FSDP2). A module of its own, because its imports are slow and few need it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+
+from maskery.batches import Batch
+from maskery.model.block import Block
+from maskery.system import System
+
+
+class Sharded:
+    """Every rank has a part of each weight, gradient and moment; a layer's weights come together when it is used."""
+
+    def __init__(self, system: System, world: int, device: torch.device) -> None:
+        mesh = init_device_mesh(device.type, (world,))
+        for block in [module for module in system.modules() if isinstance(module, Block)]:
+            fully_shard(block, mesh=mesh)
+        fully_shard(system, mesh=mesh)
+        register_fsdp_forward_method(system, "measure")
+        self.system = system
+
+    def sums(self, batch: Batch) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = self.system(batch)
+        return found
+
+    def passing(self, last: bool) -> AbstractContextManager[Any]:
+        cast(FSDPModule, self.system).set_requires_gradient_sync(last)
+        return nullcontext()
+
+    def after_reading(self) -> None:
+        """Let go of the weights that came together, which only a backward pass does of itself."""
+        cast(FSDPModule, self.system).reshard()
