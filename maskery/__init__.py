@@ -6,27 +6,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from maskery import explain as explain
     from maskery.batches import Batch as Batch
     from maskery.checkpoint.load import load as load
     from maskery.checkpoint.model import Model as Model
+    from maskery.corpus.mixture import Mixture as Mixture
     from maskery.corpus.store import Corpus as Corpus
     from maskery.errors import MaskeryError as MaskeryError
     from maskery.feed import batch as batch
+    from maskery.picture import Picture as Picture
     from maskery.recipes.recipe import Recipe as Recipe
     from maskery.recipes.recipe import recipe as recipe
     from maskery.text.tokenizer import Tokenizer as Tokenizer
+    from maskery.train.loggers import Logger as Logger
     from maskery.train.run import Run as Run
     from maskery.train.run import pretrain as pretrain
 
 _HOME = {
     "Batch": "maskery.batches",
     "Corpus": "maskery.corpus.store",
+    "Logger": "maskery.train.loggers",
     "MaskeryError": "maskery.errors",
+    "Mixture": "maskery.corpus.mixture",
     "Model": "maskery.checkpoint.model",
+    "Picture": "maskery.picture",
     "Recipe": "maskery.recipes.recipe",
     "Run": "maskery.train.run",
     "Tokenizer": "maskery.text.tokenizer",
     "batch": "maskery.feed",
+    "explain": "maskery.explain",
     "load": "maskery.checkpoint.load",
     "pretrain": "maskery.train.run",
     "recipe": "maskery.recipes.recipe",
@@ -38,7 +46,8 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'maskery' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    return home if _HOME[name] == f"maskery.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

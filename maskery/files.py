@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from maskery.errors import InputError
+from maskery.errors import DiskError, InputError
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial-"
+_REFUSALS = {
+    errno.ENOSPC: "free some space on the disk, or choose a folder on another one",
+    errno.EDQUOT: "free some of your space on the disk, or choose a folder on another one",
+    errno.EFBIG: "choose a folder on a disk that takes larger files",
+    errno.EIO: "the disk does not work as it should: choose a folder on another one",
+    errno.EROFS: "choose a folder on a disk that can be written to",
+    errno.EACCES: "choose another folder, or change its permissions",
+    errno.EPERM: "choose another folder, or change its permissions",
+    errno.ENOENT: "name a folder that exists, or can be made",
+    errno.ENOTDIR: "name a folder, not a file",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+"""What a disk may refuse without any defect of ours, and what repairs it."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_OF_WRITING = (*_FULL, errno.EFBIG, errno.EROFS)
+"""Refusals that no reading meets."""
+
+
+def disk_error(error: OSError, where: str | Path | None = None) -> DiskError | None:
+    """The refusal of a disk as an error with a repair; None for what is no refusal of a disk."""
+    if error.errno not in _REFUSALS:
+        return None
+    place = where or error.filename or "disk"
+    return DiskError(f"{error.strerror}{_room(error, place)}", where=str(place), repair=_REFUSALS[error.errno])
+
+
+def _room(error: OSError, place: str | Path) -> str:
+    if error.errno not in _FULL or not (
+        found := [each for each in (Path(place), *Path(place).parents) if each.exists()]
+    ):
+        return ""
+    return f": {shutil.disk_usage(found[0]).free:,} bytes are free"
+
+
+@contextmanager
+def writing(path: Path, *, reads: bool = False) -> Iterator[None]:
+    """Inside it, a refusal of the disk is told as one that concerns `path`; of errors that may come from reading
+    something else (`reads`) only those that cannot."""
+    try:
+        yield
+    except OSError as error:
+        told = None if reads and error.errno not in _OF_WRITING else disk_error(error, path)
+        raise (told or error) from None
 
 
 def sync(path: Path) -> None:
@@ -28,17 +73,24 @@ def sync(path: Path) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace `path` by `data` in one step; a reader sees the old file or the new one."""
-    temporary = path.with_name(f"{_PARTIAL}{os.getpid()}-{path.name}")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
+    temporary = _partial(path)
+    with writing(path):
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            _forget(temporary)
+            raise
+        sync(path.parent)
+
+
+def _forget(temporary: Path) -> None:
+    """Remove a temporary file; a disk that refuses this, too, has refused something before, which is told."""
+    with suppress(OSError):
         temporary.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -74,6 +126,23 @@ def _seal(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
+def is_described(files: Any) -> bool:
+    """Whether a manifest's list of files is one: names inside the folder, with a size and a checksum each."""
+    return isinstance(files, dict) and all(_is_description(name, facts) for name, facts in files.items())
+
+
+def _is_description(name: str, facts: Any) -> bool:
+    path = PurePosixPath(name)
+    return (
+        not path.is_absolute()
+        and ".." not in path.parts
+        and "\0" not in name
+        and isinstance(facts, dict)
+        and isinstance(facts.get("bytes"), int)
+        and isinstance(facts.get("sha256"), str)
+    )
+
+
 def damage(folder: Path, files: Mapping[str, Mapping[str, Any]], *, full: bool) -> list[str]:
     """What differs from the manifest, one sentence for each file; sizes only unless `full`."""
     found = []
@@ -90,24 +159,77 @@ def damage(folder: Path, files: Mapping[str, Mapping[str, Any]], *, full: bool) 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Fill a temporary folder beside `path`; on success it is synced and renamed to `path`, else removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for abandoned in path.parent.glob(f"{_PARTIAL}*-{path.name}"):
-        if not _alive(abandoned.name.removeprefix(_PARTIAL).partition("-")[0]):
-            shutil.rmtree(abandoned, ignore_errors=True)
-    temporary = path.with_name(f"{_PARTIAL}{os.getpid()}-{path.name}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    try:
+    """Fill a temporary folder beside `path`; on success it is synced and takes the place of `path`, else it is removed.
+
+    A folder that is already at `path` stays whole until then, and is removed after.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(path)
+    with scratch_folder(path) as temporary:
         yield temporary
-        for file in sorted(temporary.rglob("*")):
-            sync(file)
-        sync(temporary)
-        os.replace(temporary, path)
-        sync(path.parent)
-    except BaseException:
+        with writing(path):
+            sync_inside(temporary)
+            _take_place(temporary, path)
+            sync(path.parent)
+
+
+@contextmanager
+def scratch_folder(path: Path, wanted: Path | None = None) -> Iterator[Path]:
+    """A temporary folder beside `path`, gone at the end whatever happens; a kill leaves it, under a leftover's name.
+
+    What the disk refuses inside is told of `wanted`, by default `path`: the temporary name is nobody's concern.
+    """
+    temporary = _partial(path)
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        with writing(wanted or path):
+            temporary.mkdir()
+        with writing(wanted or path, reads=True):
+            yield temporary
+    except DiskError as error:
+        raise DiskError(error.cause, where=wanted or path, repair=error.repair) from None
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
+
+
+def sync_inside(folder: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        sync(path)
+    sync(folder)
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{_PARTIAL}{os.getpid()}-{path.name}")
+
+
+def _take_place(made: Path, path: Path) -> None:
+    """Put `made` at `path`; a folder with something in it that is there already ends up at `made`."""
+    if not path.is_dir() or not any(path.iterdir()):
+        os.replace(made, path)
+    elif not _exchange(made, path):
+        aside = made.with_name(f"{made.name}-old")
+        os.replace(path, aside)
+        os.replace(made, path)
+        os.replace(aside, made)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names change places in one step, so that there is no moment without either: Linux can, Python cannot."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    here, exchange = -100, 2
+    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def remove_abandoned(path: Path) -> list[str]:
+    """Delete what processes that are gone left of their attempts at `path`; the names are returned, to be told."""
+    found = []
+    for abandoned in path.parent.glob(f"{_PARTIAL}*-*"):
+        process, _, target = abandoned.name.removeprefix(_PARTIAL).partition("-")
+        if target == path.name and not _alive(process):
+            shutil.rmtree(abandoned, ignore_errors=True)
+            found.append(abandoned.name)
+    return sorted(found)
 
 
 def _alive(process: str) -> bool:
@@ -125,7 +247,7 @@ def _alive(process: str) -> bool:
 
 def remove_folder(path: Path) -> None:
     """Delete a folder; a kill on the way leaves nothing that looks whole."""
-    doomed = path.with_name(f"{_PARTIAL}{os.getpid()}-{path.name}")
+    doomed = _partial(path)
     shutil.rmtree(doomed, ignore_errors=True)
     os.replace(path, doomed)
     shutil.rmtree(doomed)

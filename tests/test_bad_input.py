@@ -91,7 +91,7 @@ def test_empty(refused, place):
 
 
 def test_a_folder_in_place_of_a_file(refused, place):
-    assert "corpus: is a folder" in refused(*build("corpus"))
+    assert "corpus: is the folder of a corpus or a model" in refused(*build("corpus"))
 
 
 def test_binary(refused, place):

@@ -13,9 +13,9 @@ from tiny import build
 
 from maskery import inspection
 from maskery.cli import main
-from maskery.cli.flow import _equal_layers, flow_of
 from maskery.corpus.store import Flag
 from maskery.edit import Edit
+from maskery.explain.flow import equal_layers, flow_of
 from maskery.feed import Feed
 from maskery.inspection import Measured, measure, visits, word_numbers
 from maskery.model.config import VISIBILITIES
@@ -204,7 +204,7 @@ def test_targets_that_are_kept_are_no_secret(capsys):
 
 def test_layers_that_know_the_same_are_drawn_once():
     one, two = torch.eye(2), torch.ones(2, 2)
-    assert _equal_layers([one, one, two, two, two]) == [(1, 1), (2, 4)]
+    assert equal_layers([one, one, two, two, two]) == [(1, 1), (2, 4)]
 
 
 def test_bad_input(corpus, tmp_path, capsys):

@@ -236,20 +236,24 @@ def test_meter():
     assert meter.text().endswith("held out: loss 2.500, accuracy 25.0 %")
 
 
-def test_a_log_gets_few_lines(capsys):
+def test_a_log_gets_few_lines(tmp_path, capsys):
     now = 0.0
-    with Display(Meter(100, 1.0, 0.0), talk(), lambda: now) as display:
-        for step in range(1, 101):
-            now += 0.5
-            display.update(update(step), {})
+    display = Display(Meter(100, 1.0, 0.0), talk(), lambda: now)
+    display.begin(tmp_path, recipe("bert"), 0)
+    for step in range(1, 101):
+        now += 0.5
+        display.log(update(step), {})
+    display.end(None)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(",")[0] for line in lines] == [f"step {n}/100" for n in (20, 40, 60, 80, 100)]
 
 
-def test_a_terminal_gets_a_bar_above_the_figures():
+def test_a_terminal_gets_a_bar_above_the_figures(tmp_path):
     terminal = io.StringIO()
-    with Display(Meter(4, 1.0, 0.0), Console(file=terminal, force_terminal=True, width=100)) as display:
-        display.update(update(2), {})
+    display = Display(Meter(4, 1.0, 0.0), Console(file=terminal, force_terminal=True, width=100))
+    display.begin(tmp_path, recipe("bert"), 0)
+    display.log(update(2), {})
+    display.end(None)
     lines = terminal.getvalue().split("\n")
     bar = next(number for number, line in enumerate(lines) if "━" in line)
     assert "step" not in lines[bar]

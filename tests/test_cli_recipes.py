@@ -2,8 +2,11 @@
 
 import io
 import json
+import math
+import re
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 
@@ -219,18 +222,40 @@ def test_progress_in_a_log_is_sparse(capsys):
     assert lines[-1] == "corpus: done in 50s"
 
 
-def test_progress_on_a_terminal_is_a_bar(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+def test_a_log_hears_of_work_that_tells_nothing(monkeypatch):
+    said, heard = [], threading.Event()
 
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    def say(line):
+        said.append(line)
+        if len(said) == 2:
+            heard.set()
+
+    monkeypatch.setattr(output, "say", say)
+    with output.progress("corpus", 100, every=0.01) as update:
+        update(50, math.inf, "reading")
+        update(50, math.inf, "learning")
+        assert heard.wait(30)
+    assert said[:2] == ["corpus: learning, 0s so far"] * 2
+    assert said[-1] == "corpus: done in 0s"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("told", "last"),
+    [([(4, None, "loss 2.5")], "100%.*loss 2.5"), ([(4, None, ""), (4, math.inf, "learning")], "steps [^%]*learning")],
+    ids=["an end", "none for a while"],
+)
+def test_progress_on_a_terminal_is_a_bar(monkeypatch, told, last):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with output.progress("steps", 4) as update:
-        update(4, note="loss 2.5")
-    assert "100%" in terminal.getvalue()
-    assert "loss 2.5" in terminal.getvalue()
+        for done, total, note in told:
+            update(done, total, note)
+    assert re.search(last, terminal.getvalue().rpartition("\r")[2])
 
 
 def test_durations():

@@ -130,6 +130,7 @@ def test_training_the_tokenizer(tmp_path, source):
     assert one.fingerprint == two.fingerprint
     assert one.tokenizer.fingerprint == one.manifest["tokenizer"]["fingerprint"]
     assert [part for part, _ in done] == sorted(part for part, _ in done)
+    assert any(whole is None for _, whole in done), "no part of learning a vocabulary can be told"
     assert done[-1] == (source.stat().st_size,) * 2
     chosen = Corpus.build(source, tmp_path / "chosen")
     assert "at most 1000 pieces" in chosen.manifest["tokenizer"]["note"]

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from pages import SVG, check_page, check_svg, texts
@@ -9,11 +10,12 @@ from tiny import build
 from vocabularies import mixed_tokenizer
 
 from maskery.cli import main
+from maskery.corpus.store import Flag
 from maskery.edit import Edit
 from maskery.errors import InputError
 from maskery.explain import visibility
 from maskery.explain.flow import flow_of, flow_picture
-from maskery.explain.rows import corrupted_rows, maskings, rates, rows_picture
+from maskery.explain.rows import _same_row, corrupted_rows, maskings, rates, rows_picture
 from maskery.explain.words import words_of
 from maskery.feed import Feed
 from maskery.recipes.recipe import recipe
@@ -82,9 +84,11 @@ def test_maskings_without_a_corpus_and_in_chinese():
     assert "大" in page.text
 
 
-def test_a_dictionary_that_is_not_there_is_told(tmp_path):
-    corpus = build(tmp_path, dictionary=["small house"])
-    assert "words are found without it" in maskings([recipe("bert")], corpus, "the small house", 1).note
+def test_maskings_find_words_with_the_dictionary_of_the_corpus(tmp_path):
+    corpus, text = build(tmp_path, dictionary=["small house"]), "the small house"
+    starts = np.flatnonzero(_same_row(text, corpus, corpus.tokenizer, 1).flags & Flag.WORD).tolist()
+    assert starts == [1, 2]
+    assert len(np.flatnonzero(_same_row(text, corpus.tokenizer, corpus.tokenizer, 1).flags & Flag.WORD)) == 3
 
 
 def test_every_edit_has_a_meaning_and_a_colour(corpus):

@@ -30,7 +30,9 @@ def exports():
     found = {}
     for name in maskery.__all__:
         piece = getattr(maskery, name)
-        if inspect.isclass(piece):
+        if inspect.ismodule(piece):
+            found[name] = {each: list(inspect.signature(getattr(piece, each)).parameters) for each in piece.__all__}
+        elif inspect.isclass(piece):
             found[name] = sorted(member for member in own_members(piece) if not member.startswith("_"))
         else:
             found[name] = list(inspect.signature(piece).parameters)

@@ -46,7 +46,9 @@ def test_layouts():
     assert bpe.specials == Specials(cls=0, pad=1, sep=2, unk=3, mask=4)
     assert unigram.specials == Specials(pad=0, unk=1, cls=2, sep=3, mask=4)
     assert char.specials == Specials(pad=0, unk=100, cls=101, sep=102, mask=103)
-    assert bpe.tokens(bpe.encode("the", "dog")[0]) == ["<s>", "the", "</s>", "</s>", "dog", "</s>"]
+    ids, segments = bpe.encode("the", "dog")
+    assert bpe.tokens(ids) == ["<s>", "the", "</s>", "dog", "</s>"], "as rows of pairs are"
+    assert segments == [0, 0, 0, 1, 1]
     assert unigram.encode("the", "dog")[1] == [0, 0, 0, 1, 1]
     assert char.tokens(char.encode("ab")[0]) == ["[CLS]", "a", "b", "[SEP]"]
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from maskery import files
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.locate import CONFIG, write_manifest
+from maskery.checkpoint.locate import CONFIG, is_run, write_manifest
 from maskery.checkpoint.state import Origin, export_state, fitting_class
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
 from maskery.errors import ExistsError
@@ -146,21 +146,35 @@ def save_model(
     replace: bool = False,
 ) -> Saved:
     """Write a whole model folder. A path that exists is refused, unless it is an empty folder or to be replaced."""
-    folder = Path(path)
+    folder = Path(path).resolve()
     if folder.exists() and not (replace or _is_empty(folder)):
         raise ExistsError(
-            "something is there already", where=folder, repair="give a new path, or save(path, replace=True)"
+            "something is there already", where=Path(path), repair="give a new path, or save(path, replace=True)"
         )
-    if folder.is_dir():
+    if _is_empty(folder) or is_run(folder):
         return _fill(folder, network, heads, tokenizer, origin)
     with files.new_folder(folder) as temporary:
         saved = write_model(temporary, network, heads, tokenizer, origin=origin)
         write_manifest(temporary, saved.files)
+        if folder.exists():
+            _keep_others(folder, temporary)
     return saved
 
 
 def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
+
+
+def _keep_others(folder: Path, temporary: Path) -> None:
+    """What a folder holds besides its model goes along into the folder that takes its place."""
+    model = {HEADS, INDEX, PICKLE, *(path.name for path in temporary.iterdir())}
+    for path in folder.iterdir():
+        if path.name in model or files.is_leftover(path):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, temporary / path.name, symlinks=True)
+        else:
+            shutil.copy2(path, temporary / path.name, follow_symlinks=False)
 
 
 def save_into(
@@ -174,16 +188,24 @@ def save_into(
 
 
 def _fill(folder: Path, network: Network, heads: Heads, tokenizer: Tokenizer | None, origin: Origin | None) -> Saved:
-    """Replace a folder's model file by file; until the new manifest is there the old one tells of the mixture."""
-    made = folder / ".model"
-    shutil.rmtree(made, ignore_errors=True)
-    with files.new_folder(made) as temporary:
-        saved = write_model(temporary, network, heads, tokenizer, origin=origin)
-    for name in saved.files:
-        os.replace(made / name, folder / name)
-    made.rmdir()
-    for name in {HEADS, INDEX, PICKLE}.difference(saved.files):
+    """Put a model into an empty folder or a run's. config.json goes first and comes last: without it there is no
+    model here, and a run stands for its newest checkpoint."""
+    with files.scratch_folder(folder / "model", folder) as made:
+        saved = write_model(made, network, heads, tokenizer, origin=origin)
+        write_manifest(made, saved.files)
+        with files.writing(folder):
+            files.sync_inside(made)
+            _move_in(made, folder, {*saved.files, files.MANIFEST})
+    return saved
+
+
+def _move_in(made: Path, folder: Path, names: set[str]) -> None:
+    (folder / CONFIG).unlink(missing_ok=True)
+    for name in {HEADS, INDEX, PICKLE} - names:
         (folder / name).unlink(missing_ok=True)
     files.sync(folder)
-    write_manifest(folder, saved.files)
-    return saved
+    for name in sorted(names - {CONFIG}):
+        os.replace(made / name, folder / name)
+    files.sync(folder)
+    os.replace(made / CONFIG, folder / CONFIG)
+    files.sync(folder)

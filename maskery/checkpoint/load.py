@@ -18,7 +18,7 @@ from maskery.checkpoint.locate import CONFIG, has_tokenizer, locate, placed, rea
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.state import Imported, LoadReport, Origin, float32, import_state
 from maskery.checkpoint.tensors import HEADS, read_safetensors, read_weights, require_finite
-from maskery.errors import CheckpointError
+from maskery.errors import CheckpointError, UnknownName
 from maskery.model.config import Shape
 from maskery.model.transformer import Network
 from maskery.text.tokenizer import Tokenizer
@@ -134,9 +134,12 @@ def _on_meta(shape: Shape, pooler: bool, folder: Path) -> Network:
     try:
         with torch.device("meta"):
             return Network(shape, pooler=pooler)
-    except RuntimeError as error:
+    except UnknownName as error:
+        raise CheckpointError(error.cause, where=folder / CONFIG, repair=error.repair) from None
+    except (RuntimeError, TypeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
         raise CheckpointError(
-            f"config.json asks for tensors larger than memory can be: {error}", where=folder, repair=_OTHER_WEIGHTS
+            f"config.json asks for tensors larger than memory can be: {reason}", where=folder, repair=_OTHER_WEIGHTS
         ) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from maskery import files
@@ -28,10 +28,9 @@ def locate(path: Path) -> tuple[Path, str]:
         )
     if not path.is_dir():
         raise CheckpointError("is a file", where=path, repair=f"give the folder: {path.parent}")
-    is_run = (path / RECIPE).is_file() or (path / CHECKPOINTS).is_dir()
-    if (path / CONFIG).is_file() and (not is_run or (path / files.MANIFEST).is_file()):
+    if (path / CONFIG).is_file() and (not is_run(path) or (path / files.MANIFEST).is_file()):
         return path, ""
-    if not is_run:
+    if not is_run(path):
         raise CheckpointError(
             "no config.json here, so this is no model folder",
             where=path,
@@ -44,6 +43,10 @@ def locate(path: Path) -> tuple[Path, str]:
         )
     newest = path / CHECKPOINTS / f"step-{saved[-1]}"
     return newest, f"the run is not finished: this is its newest checkpoint, {CHECKPOINTS}/{newest.name}"
+
+
+def is_run(path: Path) -> bool:
+    return (path / RECIPE).is_file() or (path / CHECKPOINTS).is_dir()
 
 
 def saved_steps(run: Path) -> list[int]:
@@ -67,7 +70,7 @@ def verify(folder: Path) -> None:
     if not manifest.is_file():
         return
     listed = read_json(manifest).get("files")
-    if not isinstance(listed, dict) or not all(_is_entry(name, facts) for name, facts in listed.items()):
+    if listed is None or not files.is_described(listed):
         raise CheckpointError(
             "is not a manifest", where=manifest, repair="remove it if you trust the other files of the folder"
         )
@@ -78,17 +81,6 @@ def verify(folder: Path) -> None:
             where=folder,
             repair=f"fetch or save the folder again; if you changed it on purpose, remove {manifest}",
         )
-
-
-def _is_entry(name: str, facts: Any) -> bool:
-    path = PurePosixPath(name)
-    return (
-        not path.is_absolute()
-        and ".." not in path.parts
-        and isinstance(facts, dict)
-        and isinstance(facts.get("bytes"), int)
-        and isinstance(facts.get("sha256"), str)
-    )
 
 
 def read_config(folder: Path) -> dict[str, Any]:

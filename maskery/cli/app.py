@@ -6,7 +6,6 @@ on stdout, talks on stderr, and returns None or an exit code: 0 done, 1 failed, 
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from maskery.errors import InputError, MaskeryError, UnknownName
+from maskery.errors import EndedElsewhere, InputError, MaskeryError, UnknownName
 
 
 class Verb(NamedTuple):
@@ -27,22 +26,13 @@ VERBS: dict[str, Verb] = {
     "corpus": Verb("maskery.cli.corpus:app", "Turn text files into a corpus"),
     "inspect": Verb("maskery.cli.inspect:inspect", "Show the rows that training will see"),
     "pretrain": Verb("maskery.cli.pretrain:pretrain", "Train a model from a recipe and a corpus"),
-    "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe: shape and parameters"),
+    "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),
+    "explain": Verb("maskery.cli.explain:explain", "Show where the attention heads look in a text"),
     "fill": Verb("maskery.cli.fill:fill", "Fill the [MASK] in a text"),
     "doctor": Verb("maskery.cli.doctor:doctor", "Check this machine and installation"),
     "demo": Verb("maskery.cli.demo:demo", "Walk the whole way once: text, corpus, training, use"),
+    "completion": Verb("maskery.cli.completion:completion", "Print a script that completes commands in your shell"),
 }
-
-_DISK = {
-    errno.EACCES: "choose another folder, or change its permissions",
-    errno.EPERM: "choose another folder, or change its permissions",
-    errno.EROFS: "choose a folder on a disk that can be written to",
-    errno.ENOSPC: "free some space on the disk, or choose a folder on another one",
-    errno.ENOENT: "name a folder that exists, or can be made",
-    errno.ENOTDIR: "name a folder, not a file",
-    errno.EDQUOT: "free some of your space on the disk, or choose a folder on another one",
-}
-"""Refusals of the disk that are no defect, and what repairs them."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +43,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         code = _dispatch(arguments)
         sys.stdout.flush()
         return code
+    except EndedElsewhere as error:
+        return error.exit_code
     except MaskeryError as error:
         print(error.text(), file=sys.stderr)
         return error.exit_code
@@ -64,12 +56,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _DISK:
-            print(f"{error.filename or 'disk'}: {error.strerror}\n  repair: {_DISK[error.errno]}", file=sys.stderr)
-            return 2
+        told = _refusal_of_disk(error)
+        if told is not None:
+            print(told.text(), file=sys.stderr)
+            return told.exit_code
         traceback.print_exc()
         print("this is a defect in maskery; please report it with the lines above", file=sys.stderr)
         return 1
+
+
+def _refusal_of_disk(error: Exception) -> MaskeryError | None:
+    from maskery.files import disk_error
+
+    return disk_error(error) if isinstance(error, OSError) else None
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -122,11 +121,14 @@ def _run_verb(name: str, arguments: list[str]) -> int:
         app.command()(piece)
     usage_error: Any = typer.BadParameter.__mro__[2]  # click's base of all usage errors; typer does not export it
     try:
-        result = typer.main.get_command(app).main(args=arguments, prog_name=f"maskery {name}", standalone_mode=False)
+        result = typer.main.get_command(app).main(
+            args=arguments, prog_name=f"maskery {name}", standalone_mode=False, obj=[name, *arguments]
+        )
     except typer.Abort:
         raise KeyboardInterrupt from None
     except usage_error as error:
-        error.show()
+        if os.environ.get("RANK", "0") == "0":  # torchrun starts a command several times
+            error.show()
         return int(error.exit_code)
     return result if isinstance(result, int) else 0
 

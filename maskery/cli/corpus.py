@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,8 @@ import typer
 from maskery.cli.settings import JsonOption, new_app
 
 if TYPE_CHECKING:
+    from maskery.cli.output import Update
+    from maskery.corpus.sources import Progress
     from maskery.corpus.store import Corpus
 
 app = new_app("Turn text files into a corpus.")
@@ -84,12 +87,27 @@ def build(
             heldout=heldout,
             workers=workers,
             errors=errors,
-            progress=lambda done, total: update(done, total),
+            progress=_told(update),
         )
     for note in remarks(made):
         say(note)
     emit_json(summary(made)) if as_json else print_counts(made)
     say(f"look at its rows: maskery inspect bert --corpus {out}")
+
+
+def _told(update: Update) -> Progress:
+    """How far the build is. Without a total stdin is still coming, or, once there was one, the vocabulary is learnt."""
+    sized = False
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal sized
+        sized = sized or total is not None
+        if total is None:
+            update(done, math.inf, "learning the vocabulary" if sized else f"reading stdin: {done >> 20:,} MiB")
+        else:
+            update(done, total)
+
+    return tell
 
 
 def summary(made: Corpus) -> dict[str, Any]:

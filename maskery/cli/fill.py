@@ -56,7 +56,7 @@ def candidates(model: Model, text: str, top: int) -> dict[str, Any]:
     masks = []
     for slot, shares, numbers in zip(slots, best.values.tolist(), best.indices.tolist(), strict=True):
         filled[slot] = numbers[0]
-        pieces = zip(tokenizer.tokens(numbers), numbers, shares, strict=True)
+        pieces = zip(tokenizer.shown(numbers), numbers, shares, strict=True)
         masks.append({"slot": slot, "candidates": [{"token": t, "id": n, "probability": p} for t, n, p in pieces]})
     unknown = sum(number == tokenizer.specials.unk for number in ids)
     return {"text": text, "filled": tokenizer.decode(filled), "masks": masks, "unknown": unknown}

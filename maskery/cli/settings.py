@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ SetOption = Annotated[
 SizeOption = Annotated[str | None, typer.Option("--size", help="tiny, mini, small, medium, base or large.")]
 PickleOption = Annotated[bool, typer.Option("--allow-pickle", help="Read pytorch_model.bin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a picture: one offline page, .html.")
+]
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -47,6 +51,6 @@ def parse_settings(settings: Iterable[str] | None) -> dict[str, Any]:
 def parse_value(text: str) -> Any:
     try:
         document = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return document["value"] if len(document) == 1 else text

@@ -8,7 +8,7 @@ for byte, for any number of workers and any size of chunk.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -19,12 +19,12 @@ from maskery.corpus.reader import lines
 from maskery.corpus.sources import Progress, Source, gathered
 from maskery.corpus.survey import Survey, survey
 from maskery.corpus.workers import encode_all
-from maskery.corpus.writer import DATA, FORMAT, StoreWriter
+from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, StoreWriter
 from maskery.errors import ExistsError, InputError, TextError, UnknownName
-from maskery.files import MANIFEST, describe, new_folder, require_writable, sealed, write_json
+from maskery.files import MANIFEST, describe, new_folder, require_writable, sealed, write_json, write_text
 from maskery.text.dictionary import Dictionary
 from maskery.text.tokenizer import Tokenizer
-from maskery.text.training import KINDS, default_size
+from maskery.text.training import KINDS, check_size, default_size
 from maskery.text.words import segmenter
 
 if TYPE_CHECKING:
@@ -97,17 +97,16 @@ def build(
     _check_options(out, tokenizer, kind, vocab, heldout, workers, duplicates)
     require_writable(out.parent)
     options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates}
-    trained = tokenizer == "train"
-    options |= {"tokenizer": "train" if trained else "given", "kind": kind if trained else None, "vocab": vocab}
+    given = None if tokenizer == "train" else tokenizer
+    if given is not None and not isinstance(given, Tokenizer):
+        given = Tokenizer.load(given)
+    options |= {"tokenizer": "given" if given else "train", "kind": None if given else kind, "vocab": vocab}
     options |= {"words": words, "dictionary": _described(terms), "heldout": heldout, "errors": how}
     with gathered(files, format, field, progress or _silent) as (sources, notes):
         total = sum(source.size for source in sources)
-        walks = _Walks(progress, total, trains=tokenizer == "train")
+        walks = _Walks(progress, total, trains=given is None)
         text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))
-        if tokenizer == "train":
-            made = _train(text, kind, vocab, lowercase, walks.next(_TRAIN))
-        else:
-            made = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer.load(tokenizer)
+        made = given or _train(text, kind, vocab, lowercase, walks)
         count = (_cores() if total > _SMALL else 0) if workers is None else workers
         with new_folder(out) as folder:
             _fill(folder, text, made, terms, options, notes, count, walks.next(_ENCODE))
@@ -124,7 +123,8 @@ def _check_options(
     duplicates: str,
 ) -> None:
     if out.exists():
-        raise ExistsError("is already there", where=out, repair=f"give another --out, or remove it: rm -r {out}")
+        remove = f", or remove it: rm -r {out}" if (out / MANIFEST).is_file() else ""
+        raise ExistsError("is already there", where=out, repair=f"give another --out{remove}")
     if not 0 <= heldout < 1:
         raise InputError(f"the held-out share is {heldout}", repair="--heldout takes a number from 0 to below 1")
     if workers is not None and workers < 0:
@@ -133,6 +133,8 @@ def _check_options(
         raise UnknownName("way with duplicates", duplicates, DUPLICATES)
     if tokenizer == "train":
         KINDS.check(kind)
+        if vocab is not None:
+            check_size(kind, vocab)
     elif vocab is not None:
         raise InputError("the size of a given tokenizer is fixed", repair="leave out --vocab, or use --tokenizer train")
     elif kind != "wordpiece":
@@ -161,7 +163,11 @@ def _fill(
     told(total, total)
     if not writer.counts["tokens"]:
         raise TextError("the text gives no token", file=text.sources[0].name, repair="give files with text")
-    described = describe(folder, [*DATA, *tokenizer.save(folder)])
+    written = [*DATA, *tokenizer.save(folder)]
+    if dictionary is not None:
+        write_text(folder / DICTIONARY, dictionary.text)
+        written.append(DICTIONARY)
+    described = describe(folder, written)
     checksums = "".join(f"{name} {described[name]['sha256']}\n" for name in sorted(DATA))
     manifest = {
         "maskery": "corpus",
@@ -214,23 +220,26 @@ def _chunks(text: _Text, tally: Tally) -> Iterator[_Chunk]:
 
 
 class _Lines:
-    """The lines of a text, to be walked more than once."""
+    """The lines of a text, to be walked more than once; the end of the first walk is told by `learning`."""
 
-    def __init__(self, text: _Text, told: Progress) -> None:
-        self._text, self._told = text, told
+    def __init__(self, text: _Text, told: Progress, learning: Callable[[], None]) -> None:
+        self._text, self._told, self._learning = text, told, learning
+        self._walked = False
 
     def __iter__(self) -> Iterator[str]:
         tally = Tally()
         for count, line in enumerate(self._text.lines(tally)):
             if line:
                 yield line
-            if count % 1000 == 0:
+            if count % 1000 == 0 and not self._walked:
                 self._told(tally.bytes_done, None)
+        self._walked = True
+        self._learning()
 
 
-def _train(text: _Text, kind: str, vocab: int | None, lowercase: bool | None, told: Progress) -> Tokenizer:
+def _train(text: _Text, kind: str, vocab: int | None, lowercase: bool | None, walks: _Walks) -> Tokenizer:
     size = default_size(kind, text.found.characters) if vocab is None else vocab
-    made = KINDS.get(kind)(_Lines(text, told), size, lowercase)
+    made = KINDS.get(kind)(_Lines(text, walks.next(_TRAIN), walks.unknown), size, lowercase)
     if vocab is None:
         made.note += f"; at most {size} pieces, for a text of {text.found.characters} characters"
     return made
@@ -254,6 +263,11 @@ class _Walks:
                 self._progress(min(round(self._best), self._total), self._total)
 
         return tell
+
+    def unknown(self) -> None:
+        """Work has begun of which no part can be told: there is no total until the next walk."""
+        if self._progress is not None:
+            self._progress(round(self._best), None)
 
 
 def _silent(done: int, total: int | None) -> None:

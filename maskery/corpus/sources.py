@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from maskery.errors import InputError, TextError
-from maskery.files import MANIFEST, writing
+from maskery.files import writing
 from maskery.registry import Registry
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ _NAMED = 3
 """Names that a note lists before it only counts."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with (bytes done, bytes in all), as the files lie on the disk; None while the second is not known."""
+"""Called with (bytes done, bytes in all), as the files lie on the disk. The second is None while stdin comes in, and
+while a vocabulary is learnt, of which no part can be told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +135,14 @@ def _file(path: Path, format: str | None, field: str, found: _Found) -> Source:
 
 def _folder(folder: Path, format: str | None, field: str, found: _Found) -> None:
     """Every file of a known format below the folder, in the order of their paths."""
-    if (folder / MANIFEST).is_file() and (folder / "tokenizer.json").is_file():
+    if _is_made(folder):
         fix = "give the text it was made from"
-        raise TextError("is a folder that maskery made, not one of texts", file=folder, repair=fix)
-    taken, unknown, empty = [], [], []
+        raise TextError("is the folder of a corpus or a model, not one of texts", file=folder, repair=fix)
+    taken, made, unknown, empty = [], [], [], []
     for path in _walk(folder):
-        if path.is_dir() or not path.is_file() or (by_name(path)[0] is None and format is None):
+        if path.is_dir() and _is_made(path):
+            made.append(path)
+        elif path.is_dir() or not path.is_file() or (by_name(path)[0] is None and format is None):
             unknown.append(path)
         elif path.stat().st_size == 0:
             empty.append(path)
@@ -147,9 +150,12 @@ def _folder(folder: Path, format: str | None, field: str, found: _Found) -> None
             taken.append(path)
     if not taken:
         ends = " ".join(SUFFIXES)
-        holds = f"; it holds {_names(unknown + empty, folder)}" if unknown or empty else ""
+        rest = unknown + empty + made
+        holds = f"; it holds {_names(rest, folder)}" if rest else ""
         fix = f"files that end in {ends} (and .gz or .zst) are read; --format text reads all others as text"
         raise TextError(f"there is no text in the folder{holds}", file=folder, repair=fix)
+    if made:
+        found.notes.append(f"{folder}: passed over, as they are corpora or models: {_names(made, folder)}")
     if unknown:
         found.notes.append(f"{folder}: passed over, as the name tells no format: {_names(unknown, folder)}")
     if empty:
@@ -157,15 +163,21 @@ def _folder(folder: Path, format: str | None, field: str, found: _Found) -> None
     found.sources.extend(_source(path, format or by_name(path)[0] or "text", field, named=False) for path in taken)
 
 
+def _is_made(folder: Path) -> bool:
+    """Whether it is a corpus or a model: its vocabulary and its metrics are no text to learn from."""
+    return (folder / "tokenizer.json").is_file()
+
+
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files and links to folders (which are not followed), sorted; hidden ones are passed over."""
+    """Files, folders of corpora and models, and links to folders (which are not followed), sorted; hidden ones are
+    passed over."""
     try:
         entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
         fix = f"chmod +rx {folder}"
         raise TextError(f"cannot be read ({error.strerror})", file=folder, repair=fix) from None
     for path in entries:
-        if path.is_dir() and not path.is_symlink():
+        if path.is_dir() and not path.is_symlink() and not _is_made(path):
             yield from _walk(path)
         else:
             yield path

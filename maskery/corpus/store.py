@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from maskery.corpus import builder
 from maskery.corpus.encode import Flag
-from maskery.corpus.writer import DATA, FORMAT, token_dtype
+from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, token_dtype
 from maskery.errors import CorpusError, UnknownName
 from maskery.files import MANIFEST, damage, is_described, seal_broken
+from maskery.text.dictionary import Dictionary
 from maskery.text.tokenizer import Specials, Tokenizer
+from maskery.text.words import Segmenter, segmenter
 
 __all__ = ["Corpus", "CorpusFacts", "Flag", "DATA", "FORMAT", "Split"]
 
@@ -102,6 +104,16 @@ class Corpus:
         return Tokenizer.load(self.path)
 
     @cached_property
+    def segmenter(self) -> Segmenter:
+        """What found the words of this corpus, with the user's dictionary if there was one."""
+        options = self.manifest["options"]
+        if options.get("dictionary") is None:
+            return segmenter(options["words"])
+        if DICTIONARY not in self.manifest["files"]:
+            raise CorpusError("the corpus does not hold its dictionary", where=self.path, repair=_REBUILD)
+        return segmenter(options["words"], Dictionary.read(self.path / DICTIONARY))
+
+    @cached_property
     def facts(self) -> CorpusFacts:
         return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
 
@@ -178,7 +190,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 def _faults(manifest: dict[str, Any]) -> list[str]:
     """What a manifest lacks, or holds in another form than this version writes."""
-    forms = {"fingerprint": str, "vocabulary": int, "tokenizer": dict, "counts": dict, "notes": list}
+    forms = {"fingerprint": str, "vocabulary": int, "tokenizer": dict, "counts": dict, "notes": list, "options": dict}
     wrong = [key for key, form in forms.items() if not isinstance(manifest.get(key), form)]
     wrong += [] if _are_specials(manifest.get("specials"), manifest.get("vocabulary")) else ["specials"]
     listed: Any = manifest.get("files")

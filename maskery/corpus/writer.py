@@ -22,6 +22,8 @@ from maskery.corpus.encode import Flag, Piece
 
 FORMAT = 1
 DATA = ("tokens.bin", "flags.bin", "sentences.bin", "documents.bin", "heldout.bin")
+DICTIONARY = "dictionary.txt"
+"""The words of the user's dictionary, where there was one: later views find words as the build did."""
 
 
 def token_dtype(vocabulary: int) -> np.dtype[np.unsignedinteger]:

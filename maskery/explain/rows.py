@@ -131,10 +131,7 @@ def maskings(
         unit = words.epoch if recipe.corruption.when == "dynamic" else words.copy
         parts += [chips(rows, place, tokenizer, words, unit.format(number=place + 1)) for place in range(draws)]
     body = joined([STYLE, legend(edits, words), *parts])
-    told = [words.maskings_note]
-    if isinstance(source, Corpus) and source.manifest["options"].get("dictionary"):
-        told.append(words.no_dictionary)
-    return Picture(words.maskings, body, note=words.stop.join(told), lang=lang)
+    return Picture(words.maskings, body, note=words.maskings_note, lang=lang)
 
 
 def _described(recipe: Recipe, words: Words) -> str:
@@ -150,7 +147,7 @@ def _described(recipe: Recipe, words: Words) -> str:
 
 def _same_row(text: str, source: Corpus | Tokenizer, tokenizer: Tokenizer, copies: int) -> Rows:
     """The text in its frame, `copies` times."""
-    words = segmenter(source.manifest["options"]["words"] if isinstance(source, Corpus) else "auto")
+    words = source.segmenter if isinstance(source, Corpus) else segmenter("auto")
     piece = encode(" ".join(text.split()), tokenizer, words)
     size = len(piece.tokens) + 2
     if not 3 <= size <= LONGEST + 2:

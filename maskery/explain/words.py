@@ -54,7 +54,6 @@ class Words:
     untouched: str
     maskings: str
     maskings_note: str
-    no_dictionary: str
     curves: str
     axes: dict[str, str]
     faint: str
@@ -115,7 +114,6 @@ _EN = Words(
     untouched="nothing is corrupted",
     maskings="One sentence, several maskings",
     maskings_note="Every recipe was given the same draws, so that only what it makes of them differs.",
-    no_dictionary="The corpus was built with a dictionary and does not hold it: words are found without it here.",
     curves="{units} of {runs}",
     axes={"steps": "steps", "tokens": "tokens", "seconds": "training time"},
     faint="Faint: every update. Line: smoothed over about {over} updates.",
@@ -170,7 +168,6 @@ _ZH = Words(
     untouched="不做任何破坏",
     maskings="同一句话，几种掩码",
     maskings_note="每个配方用的是同样的随机数，所以不同之处只来自配方本身。",
-    no_dictionary="语料建立时用了词典，但语料里没有存下词典：这里分词没有用到它。",
     curves="{runs} 的 {units}",
     axes={"steps": "步数（steps）", "tokens": "token 数", "seconds": "训练时间"},
     faint="淡线：每次更新。粗线：在约 {over} 次更新上平滑。",

@@ -20,6 +20,7 @@ from maskery.model.config import SIZES
 
 FOLDER = Path(__file__).parent
 WHOLE = frozenset({"objectives", "visibility", "corruption.span", "corruption.replace"})
+_DEEPEST = 16
 IDENTITY = ("name", "problem", "problem_zh", "paper")
 """What a file says of itself; never inherited."""
 
@@ -87,6 +88,9 @@ def override_layer(overrides: Mapping[str, Any]) -> Layer:
     """Dotted keys as nested tables: {"model.layers": 4} -> {"model": {"layers": 4}}."""
     data: Tables = {}
     for dotted, value in overrides.items():
+        if str(dotted).count(".") > _DEEPEST:
+            raise _too_deep("override")
+        _shallow({str(dotted): value}, "override")
         nested: Any = dict(value) if isinstance(value, Mapping) else value
         for part in reversed(str(dotted).split(".")):
             nested = {part: nested}
@@ -115,13 +119,32 @@ def _without_dropped(data: Tables) -> Tables:
 
 def parse(text: str, where: str) -> Tables:
     try:
-        return tomllib.loads(text)
+        return _shallow(tomllib.loads(text), where)
+    except RecursionError:
+        raise _too_deep(where) from None
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
         place = f"{where}:{found[1]}" if found else where
         cause = f"{message[: found.start()]} (column {found[2]})" if found else message
         raise RecipeError(f"not valid TOML: {cause}", where=place, repair="correct this line") from None
+
+
+def _shallow(data: Tables, where: str) -> Tables:
+    """The tables, none of which lies deeper than any recipe needs: what walks over them calls itself."""
+    level: list[Any] = [data]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+        level = [each for each in level if isinstance(each, dict | list)]
+    if level:
+        raise _too_deep(where)
+    return data
+
+
+def _too_deep(where: str) -> RecipeError:
+    return RecipeError(
+        f"tables inside tables, more than {_DEEPEST} deep", where=where, repair="`maskery recipes show bert` shows how"
+    )
 
 
 def line_of(text: str, key: tuple[str, ...]) -> int | None:

@@ -65,6 +65,12 @@ class Dictionary:
         """Of words and frequencies in their order: jieba weighs a word by those before it."""
         return sha256("".join(f"{word}\t{frequency}\n" for word, frequency in self.entries).encode()).hexdigest()
 
+    @property
+    def text(self) -> str:
+        """A file that gives the same entries when it is read."""
+        lines = (f"{word}\t{'' if frequency is None else frequency}\n" for word, frequency in self.entries)
+        return "# word, tab, frequency\n" + "".join(lines)
+
     @cached_property
     def _jieba(self) -> rjieba.Jieba | None:
         """A segmenter with the Han words; None if there are none, and the common one will do."""

@@ -1,6 +1,7 @@
 """Byte-level BPE, unigram and character tokenizers, made from their pieces. WordPiece has a file of its own.
 
-`bpe` is RoBERTa's: bytes as letters, GPT-2's way of cutting text, a space belongs to the word behind it.
+`bpe` is RoBERTa's: bytes as letters, GPT-2's way of cutting text, a space belongs to the word behind it. Its frame of a
+pair is that of our rows, <s> a </s> b </s>, because a model must be used as it was trained; RoBERTa's has </s> twice.
 `unigram` and `char` write white space as "▁", one for a run of it. Their text is only composed (NFC), not folded: NFKC
 would turn ，into , and ① into 1. Unigram pieces never reach over a run of Han characters, letters, or digits.
 """
@@ -9,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as RustTokenizer
-from tokenizers.processors import RobertaProcessing
 
 from maskery.text.wordpiece import NAMES, frame
 
@@ -30,9 +30,8 @@ def bpe(numbers: Mapping[str, int], merges: Sequence[tuple[str, str]], lowercase
     rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     rust.decoder = decoders.ByteLevel()
     _add_specials(rust, BPE_LAYOUT, "<mask>")
-    rust.post_processor = RobertaProcessing(
-        ("</s>", numbers["</s>"]), ("<s>", numbers["<s>"]), trim_offsets=True, add_prefix_space=False
-    )
+    frame(rust, "<s>", "</s>")
+    rust.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True), rust.post_processor])
     return rust
 
 

@@ -29,6 +29,8 @@ LAYOUT = ("[PAD]", *(f"[unused{n}]" for n in range(1, 100)), "[UNK]", "[CLS]", "
 SMALLEST = {"wordpiece": 200, "bpe": 300, "unigram": 200, "char": 200}
 """The fewest pieces of each kind: its marks, the bytes of bpe, and some room for text."""
 LARGEST_DEFAULT = 21_128
+LARGEST = 1_000_000
+"""Trainers lay out memory for as many pieces as are asked for, and end the process where there is not enough."""
 _LEARNT_SHARE = 4
 """At least one part in so many of the free places is left for pieces of more than one character."""
 
@@ -122,11 +124,18 @@ def train_char(lines: Iterable[str], vocab: int, lowercase: bool | None = None) 
     return Tokenizer(kinds.char(pieces, bool(lowercase)), note=note)
 
 
-def _checked(kind: str, lines: Iterable[str], vocab: int) -> Iterable[str]:
-    """The lines, to be walked twice: what can be read only once is kept in memory."""
+def check_size(kind: str, vocab: int) -> None:
+    """Refuse a vocabulary that has no room for text, or more than a trainer can lay out."""
     if vocab < SMALLEST[kind]:
         cause = f"a vocabulary of {vocab} pieces has no room for text"
         raise InputError(cause, repair=f"--vocab {SMALLEST[kind]} or more")
+    if vocab > LARGEST:
+        raise InputError(f"a vocabulary of {vocab:,} pieces is too large", repair=f"--vocab {LARGEST} or less")
+
+
+def _checked(kind: str, lines: Iterable[str], vocab: int) -> Iterable[str]:
+    """The lines, to be walked twice: what can be read only once is kept in memory."""
+    check_size(kind, vocab)
     return list(lines) if iter(lines) is lines else lines
 
 

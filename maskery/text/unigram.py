@@ -8,6 +8,7 @@ the text loses least.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,15 +66,13 @@ def learn(counts: Mapping[str, int], characters: list[str], room: int) -> tuple[
 
 def _chosen(counts: Mapping[str, int]) -> tuple[list[tuple[str, int]], int]:
     """The commonest words, cut where they are very long."""
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    total = np.cumsum([len(word) for word, _ in ranked])
-    fits = int(np.searchsorted(total, _MOST_CHARACTERS, side="right"))
-    pieces = [
-        (word[at : at + _LONGEST_WORD], count)
-        for word, count in ranked[:fits]
-        for at in range(0, len(word), _LONGEST_WORD)
-    ]
-    return pieces, len(ranked) - fits
+    cut: Counter[str] = Counter()
+    for word, count in counts.items():
+        for at in range(0, len(word), _LONGEST_WORD):
+            cut[word[at : at + _LONGEST_WORD]] += count
+    ranked = sorted(cut.items(), key=lambda item: (-item[1], item[0]))
+    fits = int(np.searchsorted(np.cumsum([len(word) for word, _ in ranked]), _MOST_CHARACTERS, side="right"))
+    return ranked[:fits], len(ranked) - fits
 
 
 def _laid_out(words: list[tuple[str, int]]) -> tuple[str, Numbers, Numbers, Floats]:
