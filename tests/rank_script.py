@@ -1,18 +1,21 @@
-"""What each of two ranks does in tests/test_ranks.py: run by torchrun, `rank_script.py CORPUS FOLDER`."""
+"""What each of two ranks does in tests/test_ranks.py: run by torchrun, `rank_script.py CORPUS FOLDER KILLED`."""
 
 import json
+import os
+import shutil
+import signal
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
-from small_run import cut_back, tiny_recipe
+from small_run import Talk, cut_back, tiny_recipe
 from test_train_loop import rows_in
 
 from maskery.batches import Targets
 from maskery.corpus.store import Corpus
-from maskery.errors import NonFiniteError
+from maskery.errors import NonFiniteError, Stopped
 from maskery.objectives.masked_token import MaskedToken
 from maskery.objectives.next_sentence import NextSentence
 from maskery.system import System
@@ -38,6 +41,7 @@ CASES = {
 }
 WHOLE = {"training__steps": 30, "training__save_every": 5}
 """With dropout, to be repeated, killed and resumed."""
+STOPPED = 4
 
 
 def say(text):
@@ -111,19 +115,45 @@ def too_large(recipe, corpus, ranks):
     return {"micro": ranks.gather(trainer.micro), "note": update.note, "step": trainer.step}
 
 
-def resumed(corpus, folder, ranks):
-    """Shards go on as shards; and a run of one rank, stopped after step 8, goes on with two."""
+def stopped(recipe, corpus, folder, ranks):
+    """The second rank gets a signal in the middle of an update."""
+    forward = System.forward
+
+    def signalled(self, batch):
+        if batch.step == STOPPED - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return forward(self, batch)
+
+    if ranks.rank == 1:
+        System.forward = signalled
+    error = None
+    try:
+        pretrain(recipe, corpus, folder / "stopped", say=say)
+    except Stopped as caught:
+        error = caught.cause, caught.exit_code
+    System.forward = forward
+    return ranks.gather(error)
+
+
+def resumed(corpus, folder, killed, ranks):
+    """Shards go on as shards, even to the final model alone; a run of one rank, stopped after step 8, goes on with two;
+    one whose rank was killed goes on."""
     if ranks.first:
         cut_back(folder / "shards", 8, folder / "shards-resumed")
+        cut_back(folder / "shards", 20, folder / "shards-unfinished")
+        shutil.copytree(killed, folder / "killed")
     ranks.wait()
-    for name, case in (("shards-resumed", "shards"), ("grown", "plain")):
+    for name, case in (("shards-resumed", "shards"), ("shards-unfinished", "shards"), ("grown", "plain")):
         recipe, changes, fsdp = CASES[case]
         pretrain(tiny_recipe(recipe, **changes), corpus, folder / name, True, fsdp=fsdp, say=say)
+    talk = Talk()
+    pretrain(tiny_recipe(**WHOLE), corpus, folder / "killed", True, say=talk)
+    return talk.text
 
 
-def main(corpus, folder):
+def main(corpus, folder, killed):
     corpus, folder = Corpus.open(corpus), Path(folder)
-    with joined() as ranks:
+    with joined(threads=1) as ranks:
         found = {"rows": {}, "counts": {}}
         for name, (recipe, changes, fsdp) in CASES.items():
             made = tiny_recipe(recipe, **changes)
@@ -132,7 +162,8 @@ def main(corpus, folder):
                 pretrain(made, corpus, folder / name, fsdp=fsdp, say=say)
         for name in ("whole", "again"):
             pretrain(tiny_recipe(**WHOLE), corpus, folder / name, say=say)
-        resumed(corpus, folder, ranks)
+        found["talk"] = resumed(corpus, folder, killed, ranks)
+        found["stopped"] = stopped(tiny_recipe(), corpus, folder, ranks)
         found["nan"] = not_a_number(tiny_recipe(), corpus, ranks)
         found["memory"] = too_large(tiny_recipe(), corpus, ranks)
         if ranks.first:

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.processors import RobertaProcessing
 from vocabularies import TEXT, mixed_tokenizer
 
 from maskery import files
@@ -19,6 +21,7 @@ from maskery.corpus import builder, workers
 from maskery.corpus.store import DATA, Corpus, Flag
 from maskery.corpus.writer import hold_out
 from maskery.errors import CorpusError, ExistsError, InputError, TextError, UnknownName
+from maskery.text.tokenizer import Tokenizer
 
 TOKENIZER = mixed_tokenizer()
 
@@ -137,8 +140,6 @@ def test_training_the_tokenizer(tmp_path, source):
 
 
 def test_large_vocabularies_take_four_bytes(tmp_path, source):
-    from maskery.text.tokenizer import Tokenizer
-
     pieces = [*TOKENIZER.pieces, *(f"##x{n}" for n in range(66_000))]
     corpus = Corpus.build(source, tmp_path / "out", tokenizer=Tokenizer.from_pieces(pieces))
     assert corpus.tokens.dtype == np.uint32
@@ -255,3 +256,11 @@ def test_ctrl_c_leaves_nothing(tmp_path, source):
     assert b"KeyboardInterrupt" in talk
     time.sleep(0.1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["big.txt", "text.txt", "tokenizer"]
+
+
+def test_a_tokenizer_that_frames_pairs_otherwise_is_told(tmp_path, source):
+    rust = RustTokenizer.from_str(TOKENIZER.json)
+    rust.post_processor = RobertaProcessing(("[SEP]", TOKENIZER.specials.sep), ("[CLS]", TOKENIZER.specials.cls))
+    notes = Corpus.build(source, tmp_path / "out", tokenizer=Tokenizer(rust)).manifest["notes"]
+    assert any("[SEP] [SEP]" in note and "[CLS] a [SEP] b [SEP], segments 0 and 1" in note for note in notes)
+    assert not any("pair" in n for n in Corpus.build(source, tmp_path / "ours", tokenizer=TOKENIZER).manifest["notes"])

@@ -98,6 +98,16 @@ def test_folders_are_walked_in_order(tmp_path):
     assert {each.path.name for each in found} == {"README", "a.png", "b.txt", "c.txt", "c.jsonl.gz", "z.csv"}
 
 
+def test_a_model_or_a_corpus_in_a_folder_is_no_text(tmp_path):
+    (tmp_path / "a.txt").write_text("the dog", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    for name in ("tokenizer.json", "vocab.txt", "metrics.jsonl"):
+        (tmp_path / "run" / name).write_text("{}", encoding="utf-8")
+    sources, notes = gather(tmp_path)
+    assert [source.path.name for source in sources] == ["a.txt"]
+    assert notes == [f"{tmp_path}: passed over, as they are corpora or models: run"]
+
+
 def test_a_folder_without_text_is_refused(tmp_path):
     for number in range(5):
         (tmp_path / f"{number}.png").write_bytes(b"x")
@@ -112,7 +122,7 @@ def test_a_folder_without_text_is_refused(tmp_path):
     assert caught.value.cause == "there is no text in the folder"
     for name in ("manifest.json", "tokenizer.json", "vocab.txt"):
         (tmp_path / "none" / name).write_text("x")
-    with pytest.raises(TextError, match="that maskery made"):
+    with pytest.raises(TextError, match="of a corpus or a model"):
         gather(tmp_path / "none")
 
 

@@ -193,10 +193,12 @@ def test_tokens_count_the_mixture(corpora, tmp_path, capsys):
         (("=-1", "=1"), "is -1"),
         (("=nan", "=1"), "is nan"),
         (("=1/0", "=1"), "is inf"),
+        (("=1e999999999", "=1"), "is inf"),
+        (("=1e-999999999", "=1"), "is 0"),
         (("=x", "=1"), "is no number"),
         (("=1", ""), "has no weight"),
     ],
-    ids=["zero", "negative", "nan", "infinite", "text", "one without"],
+    ids=["zero", "negative", "nan", "infinite", "too large", "too small", "text", "one without"],
 )
 def test_bad_weights(corpora, tmp_path, capsys, weights, said):
     assert main(["pretrain", "bert", *given(corpora, *weights), "--out", str(tmp_path / "run"), *TINY_FLAGS]) == 2

@@ -2,15 +2,12 @@
 
 import json
 import os
-import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from rank_script import CASES, WHOLE, asking
+from rank_script import CASES, STOPPED, WHOLE, asking
 from safetensors.torch import load_file
 from small_run import TINY, corpus_in, cut_back, flags_of, lines_without_time, run_quietly, same_files, tiny_recipe
 from test_train_loop import rows_in
@@ -18,58 +15,52 @@ from test_train_loop import rows_in
 from maskery.feed import Feed
 
 HERE = Path(__file__).parent
-PATIENCE = 300
+PATIENCE = 900
+"""Seconds; only what hangs takes them."""
 STEPS = WHOLE["training__steps"]
 KILLED = STEPS - 13
 
 
-def environment():
-    path = os.pathsep.join([str(HERE), str(HERE.parent)])
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+HOOK = """
+import os, signal
+if os.environ.get("RANK") == "1":
+    from maskery.system import System
+    forward = System.forward
+    def watched(self, batch):
+        if batch.step == {step}:
+            os.kill({process}, {signal})
+        return forward(self, batch)
+    System.forward = watched
+"""
+"""Runs when a Python starts: the second rank sends a signal in the middle of a step."""
 
 
-def start(corpus, out, *more):
-    arguments = ["pretrain", "bert", "--corpus", str(corpus.path), "--out", str(out), *flags_of(TINY)]
-    settings = ["--steps", str(STEPS), "--save-every", "5", "--threads", "1", "--ranks", "2"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "maskery", *arguments, *settings, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+def run_ranks(command, *paths):
+    """A command with these on its path, first to last: its exit code, results and talk."""
+    path = os.pathsep.join(map(str, [*paths, HERE, HERE.parent]))
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        capture_output=True,
         text=True,
-        env=environment(),
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        timeout=PATIENCE,
+        check=False,
     )
+    return done.returncode, done.stdout, done.stderr
 
 
-def finish(process):
-    out, err = process.communicate(timeout=PATIENCE)
-    return process.returncode, out, err
+def torchrun(script, *arguments):
+    command = ["torch.distributed.run", "--nproc-per-node", "2", script, *arguments]
+    return run_ranks(list(map(str, command)))
 
 
-def rank_processes(launcher):
-    """The process of each rank, by its place in the launcher's environment."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                variables = (entry / "environ").read_bytes().split(b"\0")
-            except (OSError, ValueError):
-                continue
-            ranks = [each for each in variables if each.startswith(b"RANK=")]
-            if parent == launcher.pid and ranks:
-                found[int(ranks[0].removeprefix(b"RANK="))] = int(entry.name)
-    return found
-
-
-def wait_for_line(process, out, line):
-    """Until the run has told of so many updates."""
-    end = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < end:
-        log = out / "metrics.jsonl"
-        if log.is_file() and log.read_bytes().count(b"\n") >= line:
-            return
-        time.sleep(0.005)
-    raise AssertionError(finish(process))
+def pretrain_and_signal(corpus, out, hook, *more):
+    """`maskery pretrain --ranks 2`, with what HOOK does."""
+    folder = out.parent / "hook"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(hook)
+    arguments = ["pretrain", "bert", "--corpus", str(corpus.path), "--out", str(out), *flags_of(TINY)]
+    return run_ranks(["maskery", *arguments, "--threads", "1", "--ranks", "2", *more], folder)
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +69,23 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ranks(corpus, tmp_path_factory):
+def killed(corpus, tmp_path_factory):
+    """A run of two ranks whose second was killed; and what was told."""
+    out = tmp_path_factory.mktemp("killed") / "run"
+    hook = HOOK.format(step=KILLED, process="os.getpid()", signal="signal.SIGKILL")
+    code, _, talk = pretrain_and_signal(corpus, out, hook, "--steps", str(STEPS), "--save-every", "5")
+    return out, code, talk
+
+
+@pytest.fixture(scope="module")
+def ranks(corpus, killed, tmp_path_factory):
     """The folder in which two ranks under torchrun itself have done what rank_script.py says."""
     folder = tmp_path_factory.mktemp("ranks")
     recipe, changes, _ = CASES["plain"]
     run_quietly(tiny_recipe(recipe, **changes), corpus, folder / "one")
     cut_back(folder / "one", 8, folder / "grown")
-    script = [str(HERE / "rank_script.py"), str(corpus.path), str(folder)]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *script]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stderr
+    code, _, talk = torchrun(HERE / "rank_script.py", corpus.path, folder, killed[0])
+    assert code == 0, talk
     return folder
 
 
@@ -163,43 +161,41 @@ def test_a_refusal_of_one_ranks_memory_halves_all_micro_batches(found):
 
 
 INJECTED = """
-import sys, torch
+import json, os, signal, sys, torch
 from maskery.cli import main
 from maskery.system import System
-import os
 forward = System.forward
 def broken(self, batch):
     found = forward(self, batch)
     return {name: total * torch.nan for name, total in found.items()} if batch.step == 3 else found
 if os.environ["RANK"] == "1":
     System.forward = broken
-sys.exit(main(sys.argv[1:]))
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # with which torchrun ends the slower one
+folder, *arguments = sys.argv[1:]
+codes = [main([*arguments, "--out", folder + name]) for name in ("/full", "/run")]
+with open(folder + "/codes-" + os.environ["RANK"], "w") as file:
+    json.dump(codes, file)
+sys.exit(max(codes))
 """
+"""Two commands in one process: the first finds its folder occupied, the second meets what is not a number."""
 
 
-def test_not_a_number_ends_the_command_with_one_message(corpus, tmp_path):
+def test_errors_end_a_command_with_one_message(corpus, tmp_path):
     script = tmp_path / "injected.py"
     script.write_text(INJECTED)
-    arguments = ["pretrain", "bert", "--corpus", str(corpus.path), "--out", str(tmp_path / "run"), *flags_of(TINY)]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=PATIENCE, check=False)
-    assert done.returncode == 1
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    code, out, talk = torchrun(script, tmp_path, "pretrain", "bert", "--corpus", corpus.path, *flags_of(TINY))
+    assert code == 1, "torchrun knows no other"
+    assert not out
+    assert [(tmp_path / f"codes-{rank}").read_text() for rank in (0, 1)] == ["[2, 1]", "[2, 1]"]
+    assert "maskery/train" not in talk, "no traceback of ours"
+    assert talk.count("full: is already there") == 1
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     rows = Feed(tiny_recipe(), corpus, 0).batch(3, 1, 2).rows.tolist()
-    assert done.stderr.count(f"rank 1, rows {', '.join(map(str, rows))} of the plan: update 4: loss") == 1
-    assert "repair: lower training.lr" in done.stderr
-    assert "maskery/train" not in done.stderr, "no traceback of ours"
+    assert talk.count(f"rank 1, rows {', '.join(map(str, rows))} of the plan: update 4: loss") == 1
+    assert "repair: lower training.lr" in talk
     assert len(lines_without_time(tmp_path / "run")) == 3
-
-
-@pytest.fixture(scope="module")
-def killed(corpus, tmp_path_factory):
-    """A run of two ranks whose second was killed; and what was told."""
-    out = tmp_path_factory.mktemp("killed") / "run"
-    process = start(corpus, out)
-    wait_for_line(process, out, KILLED)
-    os.kill(rank_processes(process)[1], signal.SIGKILL)
-    code, _, talk = finish(process)
-    return out, code, talk
 
 
 def test_a_killed_rank_ends_the_run(killed):
@@ -210,15 +206,13 @@ def test_a_killed_rank_ends_the_run(killed):
     assert "rank 1 was ended by SIGKILL" in talk
     assert "Traceback" not in talk
     assert not (out / "model.safetensors").exists()
-    assert {path.name for path in (out / "checkpoints").iterdir()} <= {"step-5", "step-10", "step-15", "step-20"}
+    assert {path.name for path in (out / "checkpoints").iterdir()} == {"step-5", "step-10", "step-15"}
 
 
-def test_resumed_with_as_many_ranks_it_ends_with_the_same_bytes(corpus, killed, ranks, tmp_path):
-    out = Path(shutil.copytree(killed[0], tmp_path / "run"))
-    code, _, talk = finish(start(corpus, out, "--resume"))
-    assert code == 0, talk
-    assert "resumed from step-" in talk
-    assert "bitwise" not in talk
+def test_resumed_with_as_many_ranks_it_ends_with_the_same_bytes(ranks, found):
+    out = ranks / "killed"
+    assert "resumed from step-15" in found["talk"]
+    assert "bitwise" not in found["talk"]
     same_files(ranks / f"whole/checkpoints/step-{STEPS}", out / f"checkpoints/step-{STEPS}")
     assert (ranks / "whole/model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
     assert lines_without_time(ranks / "whole") == lines_without_time(out)
@@ -252,34 +246,25 @@ def test_resumed_shards_end_with_the_same_bytes(ranks):
     assert lines_without_time(ranks / "shards") == lines_without_time(ranks / "shards-resumed")
 
 
-def test_a_signal_to_one_rank_stops_all_after_the_same_step(corpus, tmp_path):
-    process = start(corpus, tmp_path / "run", "--save-every", "1000")
-    wait_for_line(process, tmp_path / "run", 3)
-    os.kill(rank_processes(process)[1], signal.SIGTERM)
-    code, _, talk = finish(process)
-    assert code == 143
+def test_shards_that_lack_only_the_final_model_get_it(ranks):
+    same_files(ranks / "shards/checkpoints/step-20", ranks / "shards-unfinished/checkpoints/step-20")
+    for name in ("model.safetensors", "maskery_heads.safetensors", "config.json"):
+        if (ranks / "shards" / name).exists():
+            assert (ranks / "shards" / name).read_bytes() == (ranks / "shards-unfinished" / name).read_bytes()
+    assert (ranks / "shards-unfinished/model.safetensors").exists()
+
+
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(ranks, found):
+    assert found["stopped"] == [[f"stopped by a signal after step {STOPPED}; the state is saved", 143]] * 2
+    assert len(lines_without_time(ranks / "stopped")) == STOPPED
+    assert [path.name for path in (ranks / "stopped/checkpoints").iterdir()] == [f"step-{STOPPED}"]
+
+
+def test_a_signal_to_the_launcher_reaches_the_ranks(corpus, tmp_path):
+    hook = HOOK.format(step=3, process="os.getppid()", signal="signal.SIGINT")
+    code, _, talk = pretrain_and_signal(corpus, tmp_path / "run", hook, "--steps", "100000", "--save-every", "0")
+    assert code == 130, talk
     assert talk.count("the state is saved") == 1
     assert "Traceback" not in talk
     step = lines_without_time(tmp_path / "run")[-1]["step"]
     assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == [f"step-{step}"]
-
-
-def test_a_signal_to_the_launcher_reaches_the_ranks(corpus, tmp_path):
-    process = start(corpus, tmp_path / "run", "--save-every", "1000")
-    wait_for_line(process, tmp_path / "run", 3)
-    process.send_signal(signal.SIGINT)
-    code, _, talk = finish(process)
-    assert code == 130
-    assert talk.count("the state is saved") == 1
-    assert len(list((tmp_path / "run/checkpoints").iterdir())) == 1
-
-
-def test_bad_input_is_told_once(corpus, tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/mine.txt").write_text("mine")
-    code, out, talk = finish(start(corpus, tmp_path / "run"))
-    assert code == 2
-    assert talk.count("is already there") == 1
-    assert "Traceback" not in talk
-    assert not out
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine.txt"]

@@ -10,7 +10,7 @@ from small_run import corpus_in, run_quietly, tiny_recipe
 
 from maskery.cli import main
 from maskery.cli.launch import exit_code as whole_exit_code
-from maskery.cli.launch import is_rank
+from maskery.cli.launch import is_rank, require_room
 from maskery.errors import EndedElsewhere, InputError, Stopped
 from maskery.train import machine
 from maskery.train.build import build_trainer
@@ -141,6 +141,20 @@ def test_a_wrong_command_line_starts_nothing(corpus, tmp_path, capsys):
     assert main([*arguments, "--steps", "3", "--tokens", "9"]) == 2
     assert "each say how long to train" in capsys.readouterr().err
     assert main([*arguments[:-1], "0"]) == 2
+    assert main([*arguments[:-1], "100000"]) == 2
+    assert "--ranks 100000 is too many" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_ranks_need_a_place_to_compute():
+    require_room(8, cores=2, gpus=0)
+    require_room(2, cores=1, gpus=2)
+    with pytest.raises(InputError, match="this machine has 2 cores") as caught:
+        require_room(9, cores=2, gpus=0)
+    assert caught.value.repair == "--ranks 8 or fewer"
+    with pytest.raises(InputError, match="this machine has 2 GPUs, one for each rank") as caught:
+        require_room(3, cores=16, gpus=2)
+    assert caught.value.repair == "--ranks 2 or fewer"
 
 
 def test_usage_errors_of_several_ranks_are_told_by_the_first(monkeypatch, capsys):

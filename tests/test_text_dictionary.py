@@ -135,6 +135,10 @@ def test_the_corpus_knows_its_dictionary(tmp_path):
     plain = Corpus.build(text, tmp_path / "plain", kind="char", heldout=0)
     assert len({corpus.fingerprint for corpus in made}) == 1, "also from worker processes"
     assert made[0].fingerprint != plain.fingerprint
+    text = "老爸叫小宏去New York。"
+    assert made[1].segmenter(text).tolist() == auto(text, Dictionary.read(file)).tolist()
+    assert plain.segmenter(text).tolist() == auto(text).tolist() != made[1].segmenter(text).tolist()
+    assert "dictionary.txt" in made[1].manifest["files"]
     told = made[0].manifest["options"]["dictionary"]
     assert told == {"words": 3, "repeated": 0, "fingerprint": Dictionary.read(file).fingerprint}
     assert plain.manifest["options"]["dictionary"] is None
@@ -181,6 +185,8 @@ def test_any_file_is_read_or_refused(tmp_path_factory, content):
         assert refused.repair
         return
     assert all(word.strip() == word and word for word, _ in found.entries)
+    file.write_bytes(found.text.encode())
+    assert Dictionary.read(file).entries == found.entries
     auto("我们 the dog", found)
 
 

@@ -169,3 +169,13 @@ def test_the_kind_of_a_given_tokenizer_is_fixed(tmp_path, capsys):
     assert (one.manifest["options"]["kind"], two.manifest["options"]["kind"]) == ("unigram", None)
     assert main([*build, str(tmp_path / "three"), "--tokenizer", str(tmp_path / "one"), "--kind", "bpe"]) == 2
     assert "leave out --kind" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_pairs_are_framed_as_rows_are(kind, tmp_path):
+    from transformers import AutoTokenizer
+
+    assert KINDS[kind].frames_as_rows
+    KINDS[kind].save(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)("the dog", "the")
+    assert (theirs["input_ids"], theirs["token_type_ids"]) == KINDS[kind].encode("the dog", "the")

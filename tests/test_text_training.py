@@ -10,7 +10,16 @@ import pytest
 from vocabularies import TEXT
 
 from maskery.errors import InputError
-from maskery.text.training import KINDS, LAYOUT, SMALLEST, default_size, train_char, train_unigram, train_wordpiece
+from maskery.text.training import (
+    KINDS,
+    LARGEST,
+    LAYOUT,
+    SMALLEST,
+    default_size,
+    train_char,
+    train_unigram,
+    train_wordpiece,
+)
 from maskery.text.unigram import learn
 
 LINES = TEXT.split("\n") * 3
@@ -129,3 +138,16 @@ def test_unigram_expectations_equal_those_of_every_way_to_cut():
 def share_of_whole(a, b, ab):
     """How probable it is that "ab" is one piece."""
     return ab / (ab + a * b)
+
+
+def test_one_word_longer_than_all_that_is_learnt_from_does_not_hide_the_others(monkeypatch):
+    monkeypatch.setattr("maskery.text.unigram._MOST_CHARACTERS", 100)
+    pieces, _ = learn({"ab" * 200: 50, "cd": 9}, list("abcd"), 8)
+    assert "cd" in dict(pieces)
+
+
+@pytest.mark.parametrize("kind", KINDS.names())
+def test_a_vocabulary_that_no_memory_holds_is_refused(kind):
+    with pytest.raises(InputError, match="too large") as caught:
+        KINDS.get(kind)(LINES, 10**10, None)
+    assert str(LARGEST) in caught.value.repair

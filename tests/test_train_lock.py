@@ -12,6 +12,16 @@ from maskery.cli import main
 from maskery.errors import ExistsError
 from maskery.train.lock import LOCK, locked
 
+FORKING = """
+import os, sys, time
+from pathlib import Path
+from maskery.train.lock import locked
+with locked(Path(sys.argv[1])):
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+    time.sleep(600)
+"""
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -56,6 +66,36 @@ def test_a_killed_holder_holds_nothing(corpus, tmp_path, holder):
     run, _ = run_quietly(tiny_recipe(training__steps=2), corpus, tmp_path / "run")
     assert len(run.metrics) == 2
     assert not (tmp_path / "run" / LOCK).exists()
+
+
+def test_what_a_killed_holder_leaves_behind_holds_nothing(tmp_path):
+    """Processes that make batches live on for seconds."""
+    command = [sys.executable, "-c", FORKING, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        child = int(process.stdout.readline())
+        with pytest.raises(ExistsError, match=str(process.pid)), locked(tmp_path / "run"):
+            pass
+        process.kill()
+        process.wait()
+        try:
+            with locked(tmp_path / "run"):
+                pass
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_disk_that_refuses_to_unlock_hides_no_error(tmp_path, monkeypatch):
+    def refuse(path, missing_ok=False):
+        raise OSError(30, os.strerror(30))
+
+    def fail():
+        with locked(tmp_path / "run"):
+            monkeypatch.setattr("pathlib.Path.unlink", refuse)
+            raise ValueError("the first")
+
+    with pytest.raises(ValueError, match="the first"):
+        fail()
+    monkeypatch.undo()
 
 
 def test_what_a_failed_start_made_is_taken_away(tmp_path):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from maskery.corpus.store import Corpus
 from maskery.errors import NonFiniteError, TrainingError
 from maskery.feed import Feed, batch, share
 from maskery.system import System
+from maskery.train.build import build_trainer
 from maskery.train.loop import Trainer, batches_from
 from maskery.train.optimizers import AdamW
 
@@ -92,6 +94,23 @@ def test_workers_change_nothing(feeds, name):
     alone, helped = (list(batches_from(feeds[name], 1, 6, [3], workers)) for workers in (0, 2))
     assert [digest(each) for each in alone] == [digest(each) for each in helped]
     assert [each[0].step for each in helped] == list(range(1, 6))
+
+
+def test_an_error_leaves_no_workers_behind(corpus, monkeypatch):
+    """While the error is still being looked at: a process that ends with one in hand would wait for them forever."""
+    trainer = build_trainer(tiny_recipe(), corpus, 2, print)
+    updates = trainer.updates()
+    next(updates)
+    assert len(multiprocessing.active_children()) == 2
+
+    def fail(batches):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(trainer, "_gradient", fail)
+    with pytest.raises(ValueError, match="a defect") as caught:
+        next(updates)
+    assert caught.value.__traceback__ is not None
+    assert not multiprocessing.active_children()
 
 
 def test_another_process_makes_the_same_batches(corpus, feeds):

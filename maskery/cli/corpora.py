@@ -58,8 +58,8 @@ def parse_corpus(text: str) -> tuple[Path, Weight | None]:
 def _number(text: str) -> Weight:
     """3, 0.25, 1/3; nan and inf are numbers too, to be refused by name."""
     try:
-        return Fraction(text)
+        size = 1.0 if "/" in text else float(text)
+        # Exact only where that is short: 1e999999999 would have a billion digits.
+        return Fraction(text) if 1e-12 < abs(size) < 1e12 else size or Fraction(0)
     except ZeroDivisionError:
         return math.inf
-    except ValueError:
-        return float(text)

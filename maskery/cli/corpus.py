@@ -48,9 +48,11 @@ def build(
         str, typer.Option("--kind", metavar="wordpiece|bpe|unigram|char", help="What to train.")
     ] = "wordpiece",
     vocab: Annotated[
-        int | None, typer.Option("--vocab", metavar="N", help="Pieces to train; by default as the text is long.")
+        int | None, typer.Option("--vocab", metavar="N", help="Pieces to train; by default more for longer text.")
     ] = None,
-    words: Annotated[str, typer.Option("--words", help="How words are found: auto or none.")] = "auto",
+    words: Annotated[
+        str, typer.Option("--words", metavar="auto|none", help="How words are found: auto or none.")
+    ] = "auto",
     dictionary: Annotated[
         list[Path] | None,
         typer.Option("--dictionary", metavar="FILE", help="Words to keep together, one a line; may be repeated."),

@@ -82,7 +82,16 @@ def _print(attention: Attention) -> None:
     console = results()
     console.print(" ".join(attention.tokens))
     table = Table(
-        "layer", "head", "entropy", "self", "before", "next", "first", "ends", "strongest links", box=box.SIMPLE_HEAD
+        "layer",
+        "head",
+        "entropy",
+        "self",
+        "previous",
+        "next",
+        "first",
+        "separator",
+        "strongest links",
+        box=box.SIMPLE_HEAD,
     )
     for column in table.columns[:8]:
         column.justify = "right"

@@ -72,7 +72,7 @@ def inspect(
     print_rates(found, console)
     for name, number in feed.plan(feed.phases[0]).counts.items():
         if number and name not in ("rows", "tokens"):
-            say(f"of the whole plan: {name.replace('_', ' ')} {number:,}")
+            say(f"when rows of {feed.phases[0].length} slots were planned: {name.replace('_', ' ')} {number:,}")
     for refusal in check(asked):
         say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
 

@@ -13,6 +13,8 @@ from maskery.errors import InputError
 
 _PATIENCE = 300
 """Seconds that ranks get to write their state after a signal."""
+_CROWD = 4
+"""Ranks on one core, beyond which a number is taken for a slip: each is a whole process with torch in it."""
 
 
 def is_rank(asked: int | None) -> bool:
@@ -26,13 +28,26 @@ def is_rank(asked: int | None) -> bool:
     return started > 0
 
 
+def require_room(ranks: int, cores: int, gpus: int) -> None:
+    """Refuse what this machine cannot hold, before anything is started."""
+    most = gpus or _CROWD * cores
+    if ranks > most:
+        have = f"{gpus} GPUs, one for each rank" if gpus else f"{cores} cores"
+        raise InputError(f"--ranks {ranks} is too many: this machine has {have}", repair=f"--ranks {most} or fewer")
+
+
 def launch(ranks: int, arguments: Sequence[str]) -> int:
     """Run `maskery ARGUMENTS` as so many ranks; the exit code of the whole."""
+    import torch
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # the ranks tell what went wrong
+    from maskery.train import machine
+
+    require_room(ranks, machine.cores(), torch.cuda.device_count())
+    for name in [each for each in logging.root.manager.loggerDict if each.startswith("torch.distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # the ranks tell what went wrong
     with tempfile.TemporaryDirectory(prefix="maskery-ranks-") as notes:
         config = LaunchConfig(
             min_nodes=1,

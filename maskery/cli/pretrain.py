@@ -95,10 +95,13 @@ def _pretrain(
     as_json: bool,
 ) -> None:
     from maskery.cli.output import counted, duration, emit_json, results, say
+    from maskery.train.folder import RunFolder
 
     began = time.monotonic()
     store = open_corpora(corpus)
     resolved = settle(asked, store, out, resume, began, fsdp)
+    before = RunFolder(out)
+    finished = before.begun and before.state.get("finished")
     run = train(
         resolved,
         store,
@@ -114,8 +117,8 @@ def _pretrain(
     if as_json:
         emit_json(summary(run, took))
         return
-    done = f"{out}: a model of {counted(resolved.training.steps, 'step')}, in {duration(took)}"
-    results().print(done, soft_wrap=True)
+    spent = "" if finished else f", in {duration(took)}"
+    results().print(f"{out}: a model of {counted(resolved.training.steps, 'step')}{spent}", soft_wrap=True)
     mask = store.tokenizer.names.get("mask", "[MASK]")
     say(f'next: maskery fill {out} "a text with {mask} in it"        maskery info {out}')
 
@@ -125,6 +128,7 @@ def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float,
     from maskery.cli.choices import choices, resolve
     from maskery.cli.output import say
     from maskery.train.ranks import joined
+    from maskery.train.schedules import rate
 
     with joined() as ranks:
         stored, model = ranks.from_first(lambda: _before(asked, out, resume))
@@ -134,7 +138,10 @@ def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float,
     for choice in chosen:
         say(choice.reason if stored is None else f"as the run was started: {_values(resolved, choice, asked)}")
     resolved.require()
-    return _with_saving(_with_steps(resolved, asked, corpus, stored, began, fsdp), asked)
+    settled = _with_saving(_with_steps(resolved, asked, corpus, stored, began, fsdp), asked)
+    if settled.training.steps == 1 and rate(settled.training, 1) == 0:
+        say(f"warning: the only update has rate 0 (decay {settled.training.decay}): no weight moves; give more --steps")
+    return settled
 
 
 def _before(asked: Asked, out: Path, resume: bool) -> tuple[Recipe | None, ModelConfig | None]:

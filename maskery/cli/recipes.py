@@ -85,9 +85,9 @@ def diff(left: RecipeArgument, right: RecipeArgument, as_json: JsonOption = Fals
         emit_json({"left": ours.name, "right": theirs.name, "differences": found})
     elif found:
         rows = [{"key": key, "left": _value(pair[0]), "right": _value(pair[1])} for key, pair in found.items()]
-        _print_rows(results(), rows, {"left": ours.name, "right": theirs.name})
+        _print_rows(results(), rows, {"left": left, "right": right})
     else:
-        say(f"{ours.name} and {theirs.name} give the same answers")
+        say(f"{left} and {right} give the same answers")
 
 
 def _value(value: Any) -> str:

@@ -15,7 +15,9 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, e.g. model.layers=4."),
 ]
-SizeOption = Annotated[str | None, typer.Option("--size", help="tiny, mini, small, medium, base or large.")]
+SizeOption = Annotated[
+    str | None, typer.Option("--size", metavar="S", help="tiny, mini, small, medium, base or large.")
+]
 PickleOption = Annotated[bool, typer.Option("--allow-pickle", help="Read pytorch_model.bin.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 HtmlOption = Annotated[

@@ -37,6 +37,10 @@ _SMALL = 2_000_000
 _SURVEY, _TRAIN, _ENCODE = 0.05, 1.0, 1.0
 """Work of the walks over the text, for the progress."""
 DUPLICATES = ("drop", "keep")
+_OTHER_FRAME = (
+    "the tokenizer writes a pair as {theirs}; training reads pairs as {cls} a {sep} b {sep}, segments 0 and 1. "
+    "Give pairs in the second form to a model trained on them"
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,8 @@ def build(
         walks = _Walks(progress, total, trains=given is None)
         text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))
         made = given or _train(text, kind, vocab, lowercase, walks)
+        if not made.frames_as_rows:
+            notes.append(_OTHER_FRAME.format(theirs=" ".join(made.shown(made.encode("a", "b")[0])), **made.names))
         count = (_cores() if total > _SMALL else 0) if workers is None else workers
         with new_folder(out) as folder:
             _fill(folder, text, made, terms, options, notes, count, walks.next(_ENCODE))

@@ -36,7 +36,7 @@ def whole_weights(weights: Sequence[float | Fraction], names: Sequence[str]) -> 
 
 def _fraction(weight: float | Fraction, name: str) -> Fraction:
     """1/3 for 0.3333333333333333: what a person meant."""
-    if not math.isfinite(weight) or weight <= 0:
+    if weight <= 0 or (isinstance(weight, float) and not math.isfinite(weight)):
         raise InputError(
             f"the weight of {name} is {weight}",
             where="--corpus",

@@ -176,6 +176,14 @@ class Tokenizer:
         encoding = self._marked.encode(text, pair, add_special_tokens=True)
         return list(encoding.ids), list(encoding.type_ids)
 
+    @property
+    def frames_as_rows(self) -> bool:
+        """Whether `encode` frames a pair as rows of training are: [CLS] a [SEP] b [SEP], segments 0 and 1."""
+        cls, sep = self.specials.cls, self.specials.sep
+        (a, _), (b, _) = self.encode_raw(["a", "b"])
+        whole = [cls, *a.tolist(), sep, *b.tolist(), sep]
+        return self.encode("a", "b") == (whole, [0] * (a.size + 2) + [1] * (b.size + 1))
+
     def decode(self, ids: ArrayLike, *, specials: bool = False) -> str:
         """Text of ids. WordPiece puts a space between any two words; between Han characters it is taken out again."""
         text = str(self._marked.decode(_plain(ids), skip_special_tokens=not specials))
@@ -236,7 +244,9 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         roles = {f"{role}_token": name for role, name in self.names.items()}
         kind = "BertTokenizer" if self.kind == "WordPiece" else "PreTrainedTokenizerFast"
-        settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **self._settings, **roles}
+        # Without being asked for, Hugging Face gives no segments of a tokenizer that it does not know by name.
+        inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} if self.frames_as_rows else {}
+        settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **inputs, **self._settings, **roles}
         if max_length is not None:
             settings["model_max_length"] = max_length
         files.write_text(folder / "tokenizer.json", self.json + "\n")

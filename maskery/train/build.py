@@ -57,7 +57,7 @@ def _require_rows(phases: tuple[Phase, ...], world: int, fsdp: bool) -> None:
     if least < world:
         raise InputError(
             f"training.batch = {least} leaves some of {world} ranks without a row",
-            repair=f"--batch {world} or more, or fewer ranks",
+            repair=f"--batch {world} or more (or batch of a phase in training.phases), or fewer ranks",
         )
     uneven = [phase.batch for phase in phases if phase.batch % world]
     if fsdp and uneven:

@@ -12,6 +12,8 @@ from maskery.errors import ExistsError
 
 LOCK = "run.lock"
 """There while somebody trains; a process that was killed leaves it, unlocked, to the next."""
+_ours: set[int] = set()
+"""Open files of the locks that this process holds."""
 
 
 @contextmanager
@@ -23,14 +25,27 @@ def locked(folder: Path) -> Iterator[None]:
     with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         held = _hold(folder / LOCK)
+    _ours.add(held)
     try:
         yield
     finally:
-        (folder / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that refuses now has refused something before, which is told
+            (folder / LOCK).unlink(missing_ok=True)
+        _ours.discard(held)
         os.close(held)
         with suppress(OSError):
             for each in missing:
                 each.rmdir()
+
+
+def _let_go() -> None:
+    """In a process that makes batches: it may outlive a killed maker for seconds, and must not hold the run then."""
+    while _ours:
+        os.close(_ours.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _hold(path: Path) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -70,12 +71,16 @@ def _leave_signals_to_the_main_process(_worker: int) -> None:
 
 def batches_from(
     feed: Feed, start: int, stop: int, micro: Sequence[int], workers: int, rank: int = 0, world: int = 1
-) -> Iterator[list[Batch]]:
-    """The micro-batches of steps start..stop-1, made by `workers` processes (0: here) ahead of their use."""
+) -> Generator[list[Batch]]:
+    """The micro-batches of steps start..stop-1, made by `workers` processes (0: here) ahead of their use.
+
+    To be closed: workers ignore the signal that ends them with their maker, which would wait for them forever.
+    """
     steps = _Steps(feed, micro, rank, world)
     if workers == 0:
-        return (steps[step] for step in range(start, stop))
-    return iter(
+        yield from (steps[step] for step in range(start, stop))
+        return
+    made: Any = iter(
         DataLoader(
             steps,
             batch_size=None,
@@ -85,6 +90,10 @@ def batches_from(
             worker_init_fn=_leave_signals_to_the_main_process,
         )
     )
+    try:
+        yield from made
+    finally:
+        made._shutdown_workers()
 
 
 class Gradient(NamedTuple):
@@ -152,38 +161,42 @@ class Trainer:
         self.system.train()
         began, note = time.perf_counter(), ""
         while self.step < last:
-            source = batches_from(
-                self.feed, self.step, last, self.micro, self.workers, self.ranks.rank, self.ranks.world
-            )
-            while self.step < last:
-                scale = self.precision.scale
-                try:
-                    batches = next(source)
-                    self._try(batches)
-                    losses, norm, tokens = self._gradient(batches)
-                except (RuntimeError, MemoryError) as error:
-                    rows = self._halve(error)
-                    note = f"step {self.step + 1} was redone with micro-batches of {rows} rows: out of memory"
-                    break
-                if self.precision.scale < scale:
-                    note = f"step {self.step + 1} was redone with the loss times {self.precision.scale:g}: overflow"
-                lr = rate(self.recipe.training, self.step + 1)
-                self.optimizer.step(lr, self.step + 1)
-                self.precision.went_well()
-                self.step += 1
-                now = time.perf_counter()
-                yield Update(
-                    step=self.step,
-                    loss=sum(self.system.weights[name] * value for name, value in losses.items()),
-                    losses=losses,
-                    lr=lr,
-                    gradient_norm=norm,
-                    tokens=tokens,
-                    seconds=now - began,
-                    note=note,
-                )
-                began, note = time.perf_counter(), ""
-                self.system.train()
+            ranks = self.ranks
+            with closing(
+                batches_from(self.feed, self.step, last, self.micro, self.workers, ranks.rank, ranks.world)
+            ) as source:
+                while self.step < last:
+                    try:
+                        batches = next(source)
+                        self._try(batches)
+                        scale = self.precision.scale
+                        gradient = self._gradient(batches)
+                    except (RuntimeError, MemoryError) as error:
+                        rows = self._halve(error)
+                        note = f"step {self.step + 1} was redone with micro-batches of {rows} rows: out of memory"
+                        break
+                    if self.precision.scale < scale:
+                        note = f"step {self.step + 1} was redone with the loss times {self.precision.scale:g}: overflow"
+                    yield self._move(gradient, began, note)
+                    began, note = time.perf_counter(), ""
+                    self.system.train()
+
+    def _move(self, gradient: Gradient, began: float, note: str) -> Update:
+        """Let the optimiser use the gradient; what it did."""
+        lr = rate(self.recipe.training, self.step + 1)
+        self.optimizer.step(lr, self.step + 1)
+        self.precision.went_well()
+        self.step += 1
+        return Update(
+            step=self.step,
+            loss=sum(self.system.weights[name] * value for name, value in gradient.losses.items()),
+            losses=gradient.losses,
+            lr=lr,
+            gradient_norm=gradient.norm,
+            tokens=gradient.tokens,
+            seconds=time.perf_counter() - began,
+            note=note,
+        )
 
     def _gradient(self, batches: list[Batch]) -> Gradient:
         """Leave the step's gradient, clipped, in the parameters."""

@@ -13,24 +13,29 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Store
 
 from maskery.errors import EndedElsewhere, MaskeryError, TrainingError
 from maskery.train import machine
 
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
 T = TypeVar("T")
 
 _PATIENCE = timedelta(seconds=30)
-"""How long a rank that failed waits for the one that tells the error to be gone."""
+"""How long a rank that failed waits for the one that tells the error to leave the group."""
+_PAUSE = 1.0
+"""Seconds that it then has for telling: a launcher ends all ranks as soon as one has ended."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,8 @@ def _common(ranks: Ranks, error: BaseException) -> BaseException:
     if claim["rank"] == ranks.rank:
         return error
     with suppress(RuntimeError):
-        dist.barrier(group=ranks.end)  # never completes: it breaks when the rank that tells is gone
+        dist.barrier(group=ranks.end)  # never completes: it breaks when the rank that tells has left
+    time.sleep(_PAUSE)
     return EndedElsewhere(claim["code"])
 
 

@@ -83,8 +83,7 @@ def pretrain(
         say = say if ranks.first else said_nowhere
         recipe = _with_precision(recipe, folder, ranks, resume, say)
         started = ranks.from_first(lambda: _open_folder(folder, recipe, corpus, resume, source, say))
-        if started and ranks.from_first(lambda: bool(folder.state.get("finished"))):
-            say(f"{out}: already finished at step {folder.state['step']}")
+        if started and ranks.from_first(lambda: _is_finished(folder, say)):
             return Run(folder.path)
         trainer = build_trainer(recipe, corpus, workers, say, ranks, fsdp)
         require_no_leak(trainer)
@@ -97,6 +96,13 @@ def pretrain(
             raise _to_be_resumed(error, folder) from None
         ranks.wait()
     return Run(folder.path)
+
+
+def _is_finished(folder: RunFolder, say: Say) -> bool:
+    state = folder.state
+    if state.get("finished"):
+        say(f"{folder.path}: already finished at step {state['step']}")
+    return bool(state.get("finished"))
 
 
 def _with_precision(recipe: Recipe, folder: RunFolder, ranks: Ranks, resume: bool, say: Say) -> Recipe:
@@ -261,8 +267,8 @@ def _train(
                     signal_number=stop,
                     repair="go on with the same command and --resume",
                 )
+    system = system or trainer.whole()[0]
     if ranks.first:
-        system = system or trainer.system
         save_into(folder.path, system.network, system.heads, corpus.tokenizer, say)
         folder.write_state({**state, "finished": True})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -87,7 +88,7 @@ def build(story: Story, documents: list[str], folder: Path, source: str) -> Corp
             folder / "corpus",
             vocab=training.vocabulary_for(characters),
             heldout=_HELD_OUT if characters > _LITTLE else _HELD_OUT_OF_LITTLE,
-            progress=lambda done, total: bar(done, total),
+            progress=lambda done, total: bar(done, math.inf if total is None else total),
         )
     training.require_enough(corpus, source)
     counts = corpus.counts
