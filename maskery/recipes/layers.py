@@ -20,6 +20,7 @@ from maskery.model.config import SIZES
 
 FOLDER = Path(__file__).parent
 WHOLE = frozenset({"objectives", "visibility", "corruption.span", "corruption.replace"})
+_LONGEST_KEY = 1000
 _DEEPEST = 16
 IDENTITY = ("name", "problem", "problem_zh", "paper")
 """What a file says of itself; never inherited."""
@@ -118,6 +119,10 @@ def _without_dropped(data: Tables) -> Tables:
 
 
 def parse(text: str, where: str) -> Tables:
+    for number, line in enumerate(text.split("\n"), 1):
+        # The reader keeps every front part of a dotted key, so a long one would take memory by its square.
+        if line.partition("=")[0].count(".") > _LONGEST_KEY:
+            raise _too_deep(f"{where}:{number}")
     try:
         return _shallow(tomllib.loads(text), where)
     except RecursionError:
