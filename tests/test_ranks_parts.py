@@ -15,6 +15,7 @@ from maskery.errors import EndedElsewhere, InputError, Stopped
 from maskery.train import machine
 from maskery.train.build import build_trainer
 from maskery.train.ranks import Ranks, exit_code, is_lost, joined
+from maskery.train.stop import stop_requests
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,26 @@ def test_a_stop_is_asked_by_a_signal_or_by_a_launcher_that_is_gone():
     assert Pair(world=2, launcher=here).stop_asked(signal.SIGINT) == signal.SIGINT
     assert Pair(world=2, launcher=here + 1).stop_asked(0) == signal.SIGTERM
     assert Pair(world=2, launcher=here + 1).stop_asked(signal.SIGINT) == signal.SIGINT
+
+
+def test_a_rank_that_fails_is_not_cut_off_by_its_launcher():
+    before = signal.getsignal(signal.SIGTERM)
+
+    def fail(several):
+        with stop_requests(several):
+            raise ValueError("broken")
+
+    try:
+        with stop_requests(several=True):
+            pass
+        with pytest.raises(ValueError, match="broken"):
+            fail(several=False)
+        assert signal.getsignal(signal.SIGTERM) == before
+        with pytest.raises(ValueError, match="broken"):
+            fail(several=True)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_more_ranks_than_rows_are_refused(corpus):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import torch.distributed as dist
 
 from maskery.errors import EndedElsewhere, MaskeryError, TrainingError
 from maskery.train import machine
+from maskery.train.stop import end_in_peace
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
@@ -34,8 +34,6 @@ T = TypeVar("T")
 
 _PATIENCE = timedelta(seconds=30)
 """How long a rank that failed waits for the one that tells the error to leave the group."""
-_PAUSE = 1.0
-"""Seconds that it then has for telling: a launcher ends all ranks as soon as one has ended."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +135,7 @@ def joined(say: Callable[[str], None] = said_nowhere, threads: int = 0) -> Itera
         yield ranks
         ranks.wait()
     except BaseException as error:
+        end_in_peace()
         told_error = _common(ranks, error)
         if told_error is error:
             raise
@@ -152,8 +151,9 @@ def _join(begin: bool) -> Ranks:
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if torch.cuda.is_available():
         torch.cuda.set_device(local)
+    block = next(_blocks)
     if begin:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        _begin(block)
     return Ranks(
         rank=dist.get_rank(),
         world=dist.get_world_size(),
@@ -162,8 +162,19 @@ def _join(begin: bool) -> Ranks:
         end=dist.new_group(backend="gloo", timeout=_PATIENCE),
         store=dist.distributed_c10d._get_default_store(),
         launcher=os.getppid(),
-        block=next(_blocks),
+        block=block,
     )
+
+
+def _begin(block: int) -> None:
+    """Meet the other ranks. The store keeps what an earlier group of this process left, so each gets a part of it."""
+    from torch._C._distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, world = next(rendezvous("env://"))
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    own = PrefixStore(f"maskery/{block}", store)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=world)
 
 
 # -- ending together
@@ -187,7 +198,6 @@ def _common(ranks: Ranks, error: BaseException) -> BaseException:
         return error
     with suppress(RuntimeError):
         dist.barrier(group=ranks.end)  # never completes: it breaks when the rank that tells has left
-    time.sleep(_PAUSE)
     return EndedElsewhere(claim["code"])
 
 

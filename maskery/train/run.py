@@ -240,7 +240,7 @@ def _train(
     heldout, remarks = corpora.heldout_of(trainer.feed)
     for remark in [*corpora.tell(trainer.feed), *remarks]:
         say(remark)
-    with stop_requests() as request, _log(folder) if ranks.first else nullcontext() as log:
+    with stop_requests(ranks.world > 1) as request, _log(folder) if ranks.first else nullcontext() as log:
         for update in trainer.updates():
             state["step"] = update.step
             state["tokens"] += update.tokens

@@ -17,8 +17,11 @@ class StopRequest:
 
 
 @contextmanager
-def stop_requests() -> Iterator[StopRequest]:
-    """Catch the signals inside the block; outside the main thread signals cannot be caught and nothing happens."""
+def stop_requests(several: bool = False) -> Iterator[StopRequest]:
+    """Catch the signals inside the block; outside the main thread signals cannot be caught and nothing happens.
+
+    `several`: this is one of several ranks, whose launcher ends all as soon as one has ended.
+    """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -32,6 +35,17 @@ def stop_requests() -> Iterator[StopRequest]:
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield request
+    except BaseException:
+        if several:
+            end_in_peace()
+            del before[signal.SIGTERM]
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def end_in_peace() -> None:
+    """From here to its end this rank is deaf to its launcher's SIGTERM, which would cut off what it has to tell."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
