@@ -199,7 +199,7 @@ def test_too_little_text_is_refused_with_what_is_needed(tmp_path):
     assert "--text" in caught.value.repair
 
 
-@pytest.mark.parametrize(("before", "seconds"), [(0, 100), (12, 100), (60, 60), (500, 20)])
+@pytest.mark.parametrize(("before", "seconds"), [(0, 140), (12, 140), (60, 80), (500, 20)])
 def test_a_slow_machine_trains_for_less(before, seconds):
     assert training.default_seconds(before) == seconds
 

@@ -27,7 +27,7 @@ def demo(
         Path | None, typer.Option("--out", metavar="DIR", help="A new folder; by default a temporary one.")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="For training; 100s, or less on a slow machine.")
+        str | None, typer.Option("--budget", metavar="TIME", help="For training; 140s, or less on a slow machine.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of everything that is drawn.")] = 0,
     as_json: JsonOption = False,
