@@ -27,7 +27,7 @@ def test_build_counts_and_tells(text, tmp_path, capsys):
     shown = {line.split("  ")[1]: line.split("  ")[-1].strip() for line in captured.out.splitlines()[1:]}
     assert shown["documents"] == "40"
     assert shown["tokens"] == f"{corpus.counts['tokens']:,}"
-    assert "bytes a token" in shown
+    assert "bytes a token, disk" in shown
     assert "corpus: done in" in captured.err
     assert "uncased, trained" in captured.err
     assert f"maskery inspect bert --corpus {out}" in captured.err

@@ -94,7 +94,8 @@ def build(
     for note in remarks(made):
         say(note)
     emit_json(summary(made)) if as_json else print_counts(made)
-    say(f"look at its rows: maskery inspect bert --corpus {out}")
+    recipe = "bert" if len(made.documents("train")) > 1 else "roberta"  # pairs need a second document
+    say(f"look at its rows: maskery inspect {recipe} --corpus {out}")
 
 
 def _told(update: Update) -> Progress:
@@ -176,7 +177,7 @@ def print_counts(made: Corpus) -> None:
         "vocabulary": f"{made.vocabulary:,}",
         "tokens a word": f"{counts['tokens'] / max(1, counts['words']):.2f}",
         "characters a token": f"{counts['characters'] / counts['tokens']:.2f}",
-        "bytes a token": f"{stored_bytes(made) / counts['tokens']:.2f}",
+        "bytes a token, disk": f"{stored_bytes(made) / counts['tokens']:.2f}",
     }
     width = max(map(len, rows))
     console.print(f"{made.path}")

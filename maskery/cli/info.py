@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.settings import HtmlOption, JsonOption, PickleOption, SetOption, SizeOption, parse_settings
-from maskery.errors import InputError
+from maskery.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from maskery.checkpoint.model import Model
@@ -48,7 +48,13 @@ def info(
     if folders:
         facts = _of_folder(folders[0], allow_pickle)
     else:
-        facts = _of_recipe(sources[0], size, vocab or VOCABULARY, parse_settings(settings))
+        try:
+            facts = _of_recipe(sources[0], size, vocab or VOCABULARY, parse_settings(settings))
+        except UnknownName as error:
+            if error.kind != "recipe":
+                raise
+            cause = "no such folder, and no recipe of this name"
+            raise InputError(cause, where=sources[0], repair=error.repair) from None
     emit_json(facts) if as_json else _print(facts)
 
 

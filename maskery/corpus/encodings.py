@@ -7,6 +7,7 @@ import re
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _ASKED = 1 << 12
 _CHINESE = {"gb2312": "GB18030", "big5": "Big5", "gb18030": "GB18030"}
+CHINESE = frozenset(_CHINESE.values())
 _WESTERN = {"cp1252": "Windows-1252"}
 """Codec -> the name that iconv knows; the first that fits is taken."""
 _UTF16 = ("UTF-16LE", "UTF-16BE")

@@ -161,7 +161,9 @@ def _refuse_byte(block: bytes, at: int, where: _Place) -> NoReturn:
     begin, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
     guess = encodings.of_bytes(block[begin : end if end >= 0 else None], at - begin)
     cause = f"byte {where.byte + at} (0x{block[at]:02x}) is not UTF-8"
-    fix = f"convert the file: iconv -f {guess or 'ENCODING'} -t UTF-8 {where.source.name} > NEW; or --errors replace"
+    fix = f"convert the file: iconv -f {guess or 'ENCODING'} -t UTF-8 {where.source.name} > NEW"
+    if guess not in encodings.CHINESE:  # of Chinese text in another encoding, replacing would leave nothing
+        fix += "; or --errors replace"
     if guess is not None:
         cause += f"; the line looks like {guess}"
     if where.beyond_ascii or not block[:begin].isascii():

@@ -161,7 +161,8 @@ def _manifest(path: Path) -> dict[str, Any]:
     file = path / MANIFEST
     if not file.is_file():
         what = "no such folder" if not path.exists() else "this is no corpus: it has no manifest.json"
-        raise CorpusError(what, where=path, repair=f"maskery corpus build FILES... --out {path}")
+        build = f"{path} --out {path.with_suffix('')}-corpus" if path.is_file() else f"FILES... --out {path}"
+        raise CorpusError(what, where=path, repair=f"maskery corpus build {build}")
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -169,4 +169,8 @@ def _case(lowercase: bool | None) -> str:
 
 def _note(lowercase: bool, pieces: int, characters: int, left_out: int, unknown: str) -> str:
     note = f"{_case(lowercase)}, trained: {pieces} pieces, {characters} characters"
-    return note + (f"; {left_out} rarer characters had no room and read as {unknown}" if left_out else "")
+    return note + (
+        f"; {left_out} rarer characters had no room and read as {unknown} (a larger --vocab has more)"
+        if left_out
+        else ""
+    )

@@ -157,6 +157,8 @@ def _open_folder(
 ) -> bool:
     """Whether there is a run to go on with; what contradicts it is refused."""
     if not occupied(folder.path, resume):
+        if resume:
+            say(f"{folder.path}: there is no run to go on with; starting a new one from the first step")
         return False
     if not folder.begun:
         if _hardly_begun(folder.path):

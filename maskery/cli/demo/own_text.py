@@ -11,6 +11,7 @@ from pathlib import Path
 
 from maskery.corpus.reader import lines
 from maskery.corpus.sources import gathered
+from maskery.errors import TextError
 
 LONGEST = 20_000_000
 """Characters that are read; a demo is to end soon."""
@@ -31,13 +32,17 @@ class OwnText:
 def own_documents(path: Path) -> OwnText:
     found: list[str] = []
     size, cut_short = 0, False
-    with gathered([path]) as (sources, _):
-        for document in _documents(lines(sources)):
-            found.append(document)
-            size += len(document)
-            if size >= LONGEST:
-                cut_short = True
-                break
+    try:
+        with gathered([path]) as (sources, _):
+            for document in _documents(lines(sources)):
+                found.append(document)
+                size += len(document)
+                if size >= LONGEST:
+                    cut_short = True
+                    break
+    except TextError as error:  # without the repair that only `corpus build` knows
+        repair = (error.repair or "").removesuffix("; or --errors replace")
+        raise TextError(error.cause, file=error.file, line=error.line, repair=repair) from None
     if len(found) >= FEWEST_DOCUMENTS:
         return OwnText(found, cut_short, pieces=False)
     return OwnText([piece for document in found for piece in pieces_of(document)], cut_short, pieces=True)

@@ -12,6 +12,9 @@ from maskery.cli.demo.baselines import Score
 from maskery.cli.demo.blanks import Blank
 from maskery.cli.demo.words import Words
 
+CLEARLY = 0.2
+"""Nats below token frequencies from which a model is said to read the context."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
@@ -55,7 +58,8 @@ class Found:
             return self.words.verdict_same
         times = model.accuracy / max(frequent.accuracy, 1e-9)
         nats = unigram.loss - model.loss
-        return self.words.verdict_better.format(times=times, nats=nats, wrong=100 * (1 - model.accuracy))
+        verdict = self.words.verdict_better if nats >= CLEARLY else self.words.verdict_slight
+        return verdict.format(times=times, nats=nats, wrong=100 * (1 - model.accuracy))
 
     @property
     def tally(self) -> str:

@@ -39,6 +39,7 @@ class Words:
     unigram: str
     untrained: str
     verdict_better: str
+    verdict_slight: str
     verdict_same: str
     blank_columns: tuple[str, str, str, str]
     hit: str
@@ -114,6 +115,9 @@ ENGLISH = Words(
     verdict_better="It guesses {times:.1f} times as often right as the most frequent token, and its cross-entropy is"
     " {nats:.2f} nats below that of token frequencies: it reads the context. It is still wrong"
     " {wrong:.0f} times in 100.",
+    verdict_slight="It guesses {times:.1f} times as often right as the most frequent token, but its cross-entropy is"
+    " only {nats:.2f} nats below that of token frequencies: it has hardly begun to read the context. It is wrong"
+    " {wrong:.0f} times in 100. More minutes (--budget 10m) or more text help.",
     verdict_same="That is no better than token frequencies: it has not learnt to read the context. More minutes"
     " (--budget 10m) or more text help.",
     blank_columns=("sentence", "guesses", "truth", ""),
@@ -180,6 +184,8 @@ CHINESE = Words(
     untrained="同样的网络，未经训练",
     verdict_better="它猜对的次数是“总猜最常见的 token”的 {times:.1f} 倍，交叉熵比按频率猜低 {nats:.2f} 奈特："
     "它确实在看上下文。不过每 100 次里它仍会错 {wrong:.0f} 次。",
+    verdict_slight="它猜对的次数是“总猜最常见的 token”的 {times:.1f} 倍，但交叉熵只比按频率猜低 {nats:.2f} 奈特："
+    "它才刚开始利用上下文。每 100 次里它会错 {wrong:.0f} 次。多训练几分钟（--budget 10m）或给更多文本会有帮助。",
     verdict_same="这并不比按 token 频率猜更好：它还没有学会看上下文。"
     "多训练几分钟（--budget 10m）或给更多文本会有帮助。",
     blank_columns=("句子", "猜测", "原字", ""),
