@@ -234,15 +234,22 @@ def test_ctrl_c_leaves_nothing(tmp_path, source):
     script = textwrap.dedent(
         """
         import sys
+        import time
+        from pathlib import Path
         from maskery.corpus import builder
         builder._CHUNK = 50
+        parent = Path(sys.argv[2]).parent
+        before = len(list(parent.iterdir()))
         def told(done, total):
-            print(done, flush=True)
+            if len(list(parent.iterdir())) > before:  # the folder that is being filled
+                print(done, flush=True)
+                time.sleep(60)
         builder.build(sys.argv[1], sys.argv[2], tokenizer=sys.argv[3], workers=1, progress=told)
         """
     )
     big = tmp_path / "big.txt"
-    big.write_text(source.read_text(encoding="utf-8") * 200, encoding="utf-8")
+    text = source.read_text(encoding="utf-8")
+    big.write_text("\n\n".join(f"{number}\n{text}" for number in range(20)), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(big), str(tmp_path / "out"), str(tmp_path / "tokenizer")],
         stdout=subprocess.PIPE,
