@@ -233,10 +233,12 @@ def test_ctrl_c_leaves_nothing(tmp_path, source):
     TOKENIZER.save(tmp_path / "tokenizer")
     script = textwrap.dedent(
         """
+        import signal
         import sys
         import time
         from pathlib import Path
         from maskery.corpus import builder
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         builder._CHUNK = 50
         parent = Path(sys.argv[2]).parent
         before = len(list(parent.iterdir()))
