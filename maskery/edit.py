@@ -12,3 +12,9 @@ class Edit(IntEnum):
     KEEP = 3
     SIMILAR = 4
     SHUFFLED = 5
+    INFILLED = 6
+    """One mask in the place of a whole span, whatever its length."""
+    UNMATCHED = 7
+    """A random word, because the word that stood here has no similar one."""
+    NGRAM = 8
+    """Masked as part of the one run of words that the contrast is about; no single token is asked for here."""

@@ -20,8 +20,11 @@ from maskery import randomness
 from maskery.batches import Batch
 from maskery.corpus.mixture import Corpora, Mixture
 from maskery.corpus.store import Corpus
+from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.corrupt import corrupt
 from maskery.errors import InputError
+from maskery.knowledge.load import similar_words
+from maskery.knowledge.similar import SimilarWords
 from maskery.objectives.build import objectives_of
 from maskery.objectives.protocol import Objective
 from maskery.phases import Phase, phase_at, phases_of
@@ -47,6 +50,11 @@ class Feed:
     @cached_property
     def objectives(self) -> Mapping[str, Objective]:
         return objectives_of(self.recipe.objectives)
+
+    @property
+    def similar(self) -> SimilarWords | None:
+        """Words of like meaning, where the recipe names a file of them."""
+        return similar_words(self.recipe.knowledge, self.corpus.tokenizer)
 
     def plan(self, phase: Phase) -> RowPlan:
         plan = plan_rows(self.recipe.rows, self.corpus, phase.length, self.seed, self.split)
@@ -116,13 +124,19 @@ class Feed:
 
     def make(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Batch:
         """The batch of the given plan rows, corrupted and asked about."""
-        rows = self.corrupted(phase, epochs, numbers)
+        rows = self.corrupted(step, phase, epochs, numbers)
         return padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)
 
-    def corrupted(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Rows:
+    def corrupted(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Rows:
         """The same rows before padding, with the store's flags."""
         rows = gather(self.plan(phase), numbers, self.corpus)
-        return corrupt(rows, self.recipe.corruption, self.mask_keys(phase, epochs, numbers), self.corpus.facts)
+        keys = self.mask_keys(phase, epochs, numbers)
+        return corrupt(rows, self.corruption(step), keys, self.corpus.facts, self.similar)
+
+    def corruption(self, step: int) -> CorruptionConfig:
+        """How rows are corrupted at a step. What is held out always sees the last stage: a curve has one question."""
+        done = step / self.recipe.training.steps if self.split == "train" else 1.0
+        return self.recipe.corruption.at(done)
 
     def mask_keys(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> randomness.Keys:
         """(B,) the keys of the rows' corruption."""

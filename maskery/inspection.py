@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maskery.corpus.store import Flag
-from maskery.corruption.config import LAWS, UNITS
+from maskery.corruption.corrupt import candidates
 from maskery.edit import Edit
 from maskery.feed import Feed
 from maskery.phases import Phase
 from maskery.rows.config import PAIRS
 from maskery.rows.ragged import Rows
 
-Visit = tuple[Phase, NDArray[np.int64], NDArray[np.int64]]
+Visit = tuple[int, Phase, NDArray[np.int64], NDArray[np.int64]]
+"""Step, its phase, and the epochs and plan rows of some of its rows."""
 _CHUNK = 512
 """Rows measured at once; bounds the memory."""
 
@@ -92,17 +93,18 @@ def visits(feed: Feed, count: int) -> Iterator[Visit]:
         phase, epochs, numbers = feed.numbers(step)
         for start in range(0, min(count, len(numbers)), _CHUNK):
             part = slice(start, min(start + _CHUNK, count))
-            yield phase, epochs[part], numbers[part]
+            yield step, phase, epochs[part], numbers[part]
         count -= len(numbers)
         step += 1
 
 
 def measure(feed: Feed, count: int) -> Measured:
     """Measure the first `count` rows of training."""
-    measured, config = Measured(), feed.recipe.corruption
+    measured = Measured()
     names = PAIRS.get(feed.recipe.rows.pair).labels
-    for phase, epochs, numbers in visits(feed, count):
-        rows = feed.corrupted(phase, epochs, numbers)
+    for step, phase, epochs, numbers in visits(feed, count):
+        config = feed.corruption(step)
+        rows = feed.corrupted(step, phase, epochs, numbers)
         measured.add(rows)
         owners = np.bincount(feed.corpus_of(phase, numbers)[0], minlength=len(feed.names))
         for name, number in zip(feed.names, owners.tolist(), strict=True):
@@ -110,12 +112,8 @@ def measure(feed: Feed, count: int) -> Measured:
         for label in rows.label[rows.label >= 0].tolist():
             _count(measured.labels, names[label])
         if config.rate > 0:
-            units = UNITS.get(config.unit)(rows)
-            spans = LAWS.get(config.span.law)(rows, units, config.span, feed.mask_keys(phase, epochs, numbers))
-            last = spans.first + spans.count - 1
-            word = word_numbers(rows)
-            ends = units.start[last] + units.length[last] - 1
-            _count_all(measured.drawn, word[ends] - word[units.start[spans.first]] + 1)
+            _, spans = candidates(rows, config, feed.mask_keys(phase, epochs, numbers))
+            _count_all(measured.drawn, spans.drawn)
     return measured
 
 

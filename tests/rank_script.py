@@ -17,7 +17,7 @@ from maskery.batches import Targets
 from maskery.corpus.store import Corpus
 from maskery.errors import NonFiniteError, Stopped
 from maskery.objectives.masked_token import MaskedToken
-from maskery.objectives.next_sentence import NextSentence
+from maskery.objectives.sentences import NextSentence
 from maskery.system import System
 from maskery.train.build import build_trainer
 from maskery.train.loop import batches_from

@@ -108,7 +108,7 @@ def test_rates_of_bert_are_those_of_the_recipe(corpus):
 
 def test_visits_are_the_rows_of_training(corpus):
     feed = Feed(recipe("bert", SHORT), corpus, 3)
-    seen = np.concatenate([numbers for _, _, numbers in visits(feed, 40)])
+    seen = np.concatenate([numbers for _, _, _, numbers in visits(feed, 40)])
     wanted = torch.cat([feed.batch(step).rows for step in range(3)])[:40]
     assert seen.tolist() == wanted.tolist()
 

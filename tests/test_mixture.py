@@ -144,12 +144,12 @@ def test_every_row_is_the_row_of_its_corpus(corpora, mixed, name):
     """Before corruption a row of the mixture is the row that its corpus has alone."""
     feed = Feed(tiny_recipe(name), mixed, 4)
     phase, epochs, numbers = feed.numbers(2)
-    rows = feed.corrupted(phase, epochs, numbers)
+    rows = feed.corrupted(0, phase, epochs, numbers)
     part, own = feed.corpus_of(phase, numbers)
     assert set(part.tolist()) == {0, 1}
     for place in range(len(rows)):
         alone = Feed(tiny_recipe(name), corpora[part[place]], 4)
-        wanted = alone.corrupted(phase, epochs[[place]], own[[place]])
+        wanted = alone.corrupted(0, phase, epochs[[place]], own[[place]])
         mine = slice(int(rows.start[place]), int(rows.start[place + 1]))
         assert rows.original[mine].tolist() == wanted.original.tolist()
         assert rows.flags[mine].tolist() == wanted.flags.tolist()

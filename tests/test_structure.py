@@ -19,7 +19,7 @@ TEXTS = [
 ORDER = [
     "errors", "edit", "randomness", "registry", "config", "files", "extras", "picture",
     "configs",
-    "text", "corpus", "rows", "corruption", "batches", "model", "objectives",
+    "text", "knowledge", "corpus", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "system", "inspection",
     "checkpoint", "train", "explain", "cli", "__main__",
 ]  # fmt: skip

@@ -92,8 +92,8 @@ def print_rows(feed: Feed, console: Console) -> None:
     from maskery.explain.rows import row_title
     from maskery.inspection import visits
 
-    phase, epochs, numbers = next(visits(feed, SHOWN))
-    rows = feed.corrupted(phase, epochs, numbers)
+    step, phase, epochs, numbers = next(visits(feed, SHOWN))
+    rows = feed.corrupted(step, phase, epochs, numbers)
     for place in range(len(rows)):
         console.print(row_title(feed, phase, rows, place), soft_wrap=True)
         for segment in range(int(rows.segment[rows.start[place] : rows.start[place + 1]].max()) + 1):

@@ -2,57 +2,160 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from maskery.config import Config
 from maskery.registry import Registry
 
-UNITS: Registry[Any] = Registry("corruption unit", {"token": "maskery.corruption.units:token"})
-LAWS: Registry[Any] = Registry(
-    "span law",
-    {
-        "single": "maskery.corruption.spans:single",
-    },
+if TYPE_CHECKING:
+    from maskery.corruption.laws import Law
+
+UNITS: Registry[Any] = Registry(
+    "corruption unit",
+    {name: f"maskery.corruption.units:{name}" for name in ("token", "word", "phrase", "entity")},
+)
+LAWS: Registry[Law] = Registry(
+    "span law", {name: f"maskery.corruption.laws:{name}" for name in ("single", "weights", "geometric", "poisson")}
 )
 SOURCES: Registry[Any] = Registry(
     "source of random tokens",
     {
         "vocabulary": "maskery.corruption.replace:from_vocabulary",
         "ordinary": "maskery.corruption.replace:from_ordinary",
+        "corpus": "maskery.corruption.replace:from_corpus",
     },
 )
+_NUMBERS = {"single": (), "weights": ("weights",), "geometric": ("p", "longest"), "poisson": ("mean",)}
+"""The numbers that each law reads."""
 
 
 class SpanConfig(Config):
+    """How many units are taken at once. A number that the law does not read is refused."""
+
     law: Annotated[str, AfterValidator(LAWS.validator())] = "single"
+    weights: tuple[float, ...] = ()
+    """weights: shares of spans of 1, 2, 3, ... units; they need not sum to one."""
+    p: float = Field(0.2, gt=0, lt=1)
+    """geometric: chance to stop after each unit."""
+    longest: int = Field(10, ge=1, le=512)
+    mean: float = Field(3.0, gt=0, le=100)
+    """poisson."""
+
+    @model_validator(mode="after")
+    def _numbers_of_the_law(self) -> SpanConfig:
+        for name, field in SpanConfig.model_fields.items():
+            if name != "law" and name not in _NUMBERS[self.law] and getattr(self, name) != field.default:
+                raise ValueError(f"law {self.law!r} has no number {name!r}")
+        if self.law == "weights" and (not any(self.weights) or min(self.weights) < 0):
+            raise ValueError("law 'weights' needs weights that are not negative, one of them above 0: [0.4, 0.3, 0.2]")
+        return self
 
 
 class ReplaceConfig(Config):
-    """Shares of the chosen positions by what happens to them; they sum to one."""
+    """Shares of the chosen by what happens to them; they sum to one."""
 
     mask: float = Field(0.8, ge=0, le=1)
     random: float = Field(0.1, ge=0, le=1)
     keep: float = Field(0.1, ge=0, le=1)
+    similar: float = Field(0.0, ge=0, le=1)
+    """Another word of like meaning with as many tokens."""
+    infill: float = Field(0.0, ge=0, le=1)
+    """One mask for the whole span."""
+    delete: float = Field(0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _sum(self) -> ReplaceConfig:
-        total = self.mask + self.random + self.keep
+        total = sum(self.plain().values())
         if abs(total - 1) > 1e-6:
             raise ValueError(f"shares sum to {total:g}, not to 1")
         return self
 
 
+class ShuffleConfig(Config):
+    """Short runs of tokens that were not chosen, put in another order."""
+
+    rate: float = Field(0.0, ge=0, le=1)
+    """Share of the runs of `size` neighbouring slots, as far as they do not overlap."""
+    size: int = Field(3, ge=2, le=16)
+
+
+class OrderConfig(Config):
+    """The order of whole stretches of text, before anything is chosen."""
+
+    sentences: bool = False
+    """Put the sentences of a segment in random order."""
+    rotate: float = Field(0.0, ge=0, le=1)
+    """Chance that a segment begins at a random token and its front follows its end."""
+
+
+class NgramConfig(Config):
+    """One run of neighbouring words of each row, masked whole apart from what is chosen otherwise (InfoWord)."""
+
+    shortest: int = Field(2, ge=2)
+    longest: int = Field(0, ge=0, le=64)
+    """Words; every length from the shortest to this is as likely. 0 = no such run."""
+
+    @model_validator(mode="after")
+    def _some_length(self) -> NgramConfig:
+        if 0 < self.longest < self.shortest:
+            raise ValueError(f"longest = {self.longest} is below shortest = {self.shortest}")
+        return self
+
+
+class StageConfig(Config):
+    """A part of training with a unit of its own."""
+
+    unit: Annotated[str, AfterValidator(UNITS.validator())]
+    share: float = Field(1.0, gt=0)
+    """How long, in proportion to the other stages."""
+
+
 class CorruptionConfig(Config):
     rate: float = Field(0.15, ge=0, lt=1)
-    of: Literal["tokens"] = "tokens"
+    of: Literal["tokens", "words"] = "tokens"
     """What the rate counts."""
     unit: Annotated[str, AfterValidator(UNITS.validator())] = "token"
     when: Literal["static", "dynamic"] = "dynamic"
     """static: a row of the plan has one corruption for ever; dynamic: a new one in every epoch."""
-    decide: Literal["token"] = "token"
-    """What one draw of mask / random / keep covers."""
+    decide: Literal["token", "word", "span"] = "token"
+    """What one draw of mask / random / keep / similar covers."""
     random_from: Annotated[str, AfterValidator(SOURCES.validator())] = "vocabulary"
     span: SpanConfig = SpanConfig()
     replace: ReplaceConfig = ReplaceConfig()
+    shuffle: ShuffleConfig = ShuffleConfig()
+    order: OrderConfig = OrderConfig()
+    ngram: NgramConfig = NgramConfig()
+    stages: tuple[StageConfig, ...] = ()
+    """Units that follow each other as training goes on (ERNIE: token, phrase, entity), in the place of `unit`."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Every unit that is taken at some time, the last one last."""
+        return tuple(stage.unit for stage in self.stages) or (self.unit,)
+
+    def at(self, done: float) -> CorruptionConfig:
+        """The corruption when this part of training is done, 0 to 1: without stages, with the unit of its stage."""
+        if not self.stages:
+            return self
+        whole, upto = sum(stage.share for stage in self.stages), 0.0
+        for stage in self.stages:
+            upto += stage.share
+            if done * whole < upto:
+                break
+        return self.model_copy(update={"unit": stage.unit, "stages": ()})
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> CorruptionConfig:
+        if self.stages and self.unit != "token":
+            raise ValueError("stages name the units; leave out unit")
+        if self.of == "words" and "token" in self.units:
+            raise ValueError("of = 'words' counts words, but the unit is a token; set unit = 'word'")
+        if self.replace.similar and ("token" in self.units or self.decide == "token"):
+            raise ValueError("replace.similar takes whole words: set unit = 'word' and decide = 'word' or 'span'")
+        if self.replace.infill and self.decide != "span":
+            raise ValueError("replace.infill puts one mask for a span: set decide = 'span'")
+        if self.span.law == "poisson" and self.replace.infill < 1:
+            raise ValueError("law 'poisson' has spans of no unit, which only replace.infill = 1 can show")
+        return self

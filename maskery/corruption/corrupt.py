@@ -1,15 +1,17 @@
 """Corruption: rows -> rows, over whole flat arrays; no loop over rows or tokens.
 
-    units(rows)             -> Units    what is taken whole: token (word, phrase, entity)       UNITS
-    law(units)              -> Spans    runs of units, in the order in which they are offered   LAWS
-    budget(rows)            -> (B,)     how many slots of each row
-    choose(spans, budget)   -> Chosen   slots, and the unit and span each belongs to
-    edits(groups of Chosen) -> (n,)     mask, random, keep; one draw for each token (word, span)
-    source(slots)           -> (n,)     ids for what is random                                  SOURCES
+    reordered(rows)                sentences permuted, segments rotated
+    unit(rows)           -> Units  what is taken whole: token, word, phrase, entity            UNITS
+    law                  -> table  how many units at once                                      LAWS
+    offer(units, law)    -> Spans  runs of units, in the order in which they are offered
+    budget(rows)         -> (B,)   how many slots (or words) of each row
+    choose(spans)        -> Chosen slots, and the unit and span each belongs to
+    edits(groups)        -> (n,)   mask, random, keep, similar, infill, delete; a draw for each token, word or span
+    source(slots)        -> (n,)   ids for what is random                                      SOURCES
+    shuffle(rows)                  short runs of what was not chosen, in another order
 
-A corruption that changes lengths (deletion, infilling) or order (shuffles, rotation) takes `Chosen` in the place of
-the last two and answers with a new `Rows`. Every draw is a function of (row key, purpose, place in the row): what
-becomes of a row does not depend on the other rows, their order, or the number of workers. `original` is never touched.
+Every draw is a function of (row key, purpose, place in the row): what becomes of a row does not depend on the other
+rows, their order, or the number of workers. Where no slot moves, `original` is what was given.
 
 Departure from BERT: the number of chosen slots is rate * (slots without [CLS] and [SEP]), rounded up or down by a draw,
 so that the rate is met on average; BERT counts the specials, rounds to the nearest and stops at 20.
@@ -17,73 +19,110 @@ so that the rate is met on average; BERT counts the specials, rounds to the near
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery.corruption.choose import Chosen, choose
 from maskery.corruption.config import LAWS, SOURCES, UNITS, CorruptionConfig
-from maskery.corruption.replace import Facts, Source, edits, mask_id
-from maskery.corruption.spans import Law, Spans
-from maskery.corruption.units import Unit, Units
+from maskery.corruption.reorder import reordered, shuffle, with_masks, without
+from maskery.corruption.replace import DELETED, Facts, Similar, Source, edits, mask_id, need_similar
+from maskery.corruption.spans import Spans, offer
+from maskery.corruption.units import Unit, Units, word_starts, words_in
 from maskery.edit import Edit
 from maskery.randomness import Keys, uniform
 from maskery.rows.ragged import Rows
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """n chosen slots, grouped by span."""
-
-    slot: NDArray[np.int64]
-    """(n,) flat."""
-    unit: NDArray[np.int64]
-    span: NDArray[np.int64]
-    """(n,) number among the candidate spans."""
-
-
-def corrupt(rows: Rows, config: CorruptionConfig, row_keys: Keys, facts: Facts) -> Rows:
+def corrupt(rows: Rows, config: CorruptionConfig, row_keys: Keys, facts: Facts, similar: Similar | None = None) -> Rows:
     """The rows with new `ids` and `edit`; `row_keys` (B,) belong to the rows of a plan (static) or to the rows of
-    one epoch (dynamic)."""
+    one epoch (dynamic). `similar` is needed where a share of the chosen is replaced by similar words."""
+    rows = reordered(rows, config.order, row_keys)
+    units, spans = candidates(rows, config, row_keys)
+    cost = words_in(rows, units) if config.of == "words" else units.length
+    chosen = choose(units, spans, cost, budget(rows, units, cost, config.rate, row_keys))
+    out = _replaced(rows, config, chosen, row_keys, facts)
+    if config.replace.similar > 0:
+        out = _with_similar(rows, out, row_keys, need_similar(similar))
+    if config.shuffle.rate > 0:
+        out = shuffle(out, config.shuffle, row_keys)
+    if config.replace.infill > 0 or config.replace.delete > 0:
+        out = _resized(out, units, spans, chosen, facts)
+    return out
+
+
+def candidates(rows: Rows, config: CorruptionConfig, row_keys: Keys) -> tuple[Units, Spans]:
+    """What may be chosen: all units, and the spans as the law draws them."""
     unit: Unit = UNITS.get(config.unit)
-    law: Law = LAWS.get(config.span.law)
-    source: Source = SOURCES.get(config.random_from)
     units = unit(rows)
-    chosen = choose(units, law(rows, units, config.span, row_keys), budget(rows, config.rate, row_keys))
+    return units, offer(rows, units, LAWS.get(config.span.law)(config.span), row_keys)
+
+
+def budget(rows: Rows, units: Units, cost: NDArray[np.int64], rate: float, row_keys: Keys) -> NDArray[np.int64]:
+    """(B,) what may be spent: rate x the cost of all units of the row, rounded by a draw; at least one if there is
+    any."""
+    whole = np.bincount(units.row, cost, minlength=len(rows)).astype(np.int64)
+    exact = np.floor(rate * whole + uniform(row_keys, "budget")).astype(np.int64)
+    return np.maximum(exact, np.minimum(whole, 1)) if rate > 0 else np.zeros_like(exact)
+
+
+def _replaced(rows: Rows, config: CorruptionConfig, chosen: Chosen, row_keys: Keys, facts: Facts) -> Rows:
     ids, edit = rows.ids.copy(), rows.edit.copy()
     slot = chosen.slot
     slot_keys, at = row_keys[rows.row[slot]], rows.slot[slot]
-    edit[slot] = code = edits(config.replace, slot_keys, at)
-    if config.replace.mask > 0:
-        ids[slot[code == Edit.MASK]] = mask_id(facts)
+    edit[slot] = code = edits(config.replace, slot_keys, _group_places(rows, config, chosen))
+    hidden = (code == Edit.MASK) | (code == Edit.INFILLED)
+    if hidden.any():
+        ids[slot[hidden]] = mask_id(facts)
+    source: Source = SOURCES.get(config.random_from)
     random = code == Edit.RANDOM
     ids[slot[random]] = source(facts, slot_keys[random], at[random])
     return replace(rows, ids=ids, edit=edit)
 
 
-def budget(rows: Rows, rate: float, row_keys: Keys) -> NDArray[np.int64]:
-    """(B,) slots to choose: rate x slots that are not special, rounded by a draw; at least one if there is any."""
-    ordinary = np.bincount(rows.row[~rows.special], minlength=len(rows))
-    exact = np.floor(rate * ordinary + uniform(row_keys, "budget")).astype(np.int64)
-    return np.maximum(exact, np.minimum(ordinary, 1)) if rate > 0 else np.zeros_like(exact)
+def _group_places(rows: Rows, config: CorruptionConfig, chosen: Chosen) -> NDArray[np.int64]:
+    """(n,) the place in its row of the first slot of each chosen slot's group: what one draw covers."""
+    slot = chosen.slot
+    if config.decide == "word":
+        starts = np.flatnonzero(word_starts(rows))
+        return rows.slot[starts[np.searchsorted(starts, slot, side="right") - 1]]
+    if config.decide == "span":
+        begins = np.flatnonzero(np.diff(chosen.span, prepend=-1))
+        return rows.slot[slot[begins[np.searchsorted(begins, np.arange(len(slot)), side="right") - 1]]]
+    return rows.slot[slot]
 
 
-def choose(units: Units, spans: Spans, budgets: NDArray[np.int64]) -> Chosen:
-    """Take each row's spans from the front as long as all of them fit into its budget.
+def _with_similar(rows: Rows, out: Rows, row_keys: Keys, similar: Similar) -> Rows:
+    """Another word for every word that was drawn to be similar: its slots hold whole words."""
+    slot = np.flatnonzero(out.edit == Edit.SIMILAR)
+    begins = np.flatnonzero(word_starts(rows)[slot])
+    length = np.diff(np.append(begins, len(slot)))
+    first = slot[begins]
+    new, found = similar.replacements(rows.ids[slot], begins, length, row_keys[rows.row[first]], rows.slot[first])
+    out.ids[slot] = new
+    out.edit[slot[~np.repeat(found, length)]] = Edit.UNMATCHED
+    return out
 
-    For spans of one slot this meets the budget exactly; longer spans will need a rule for one that does not fit.
+
+def _resized(rows: Rows, units: Units, spans: Spans, chosen: Chosen, facts: Facts) -> Rows:
+    """Deleted slots out, one mask left of every infilled span, and a mask for every span that has no unit."""
+    gone = rows.edit == DELETED
+    later = np.concatenate(([False], chosen.span[1:] == chosen.span[:-1])) if len(chosen.slot) else gone[:0]
+    tail = chosen.slot[later]
+    gone[tail[rows.edit[tail] == Edit.INFILLED]] = True
+    kept = without(rows, gone)
+    place = np.cumsum(~gone) - 1
+    before = units.start[_empty_spans(units, spans, chosen)]
+    return with_masks(kept, place[before[~gone[before]]], mask_id(facts)) if len(before) else kept
+
+
+def _empty_spans(units: Units, spans: Spans, chosen: Chosen) -> NDArray[np.int64]:
+    """The first units of the spans without a unit that came before a row's last chosen span.
+
+    One whose place lies in a chosen span is left out: it would tear that span apart.
     """
-    edge = np.concatenate(([0], np.cumsum(units.length)))
-    size = edge[spans.first + spans.count] - edge[spans.first]
-    used = np.concatenate(([0], np.cumsum(size)))
-    begin = np.searchsorted(spans.row, np.arange(len(budgets)))
-    taken = np.flatnonzero(used[1:] - used[begin][spans.row] <= budgets[spans.row])
-
-    def ramp(many: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-
-    count = spans.count[taken]
-    unit = np.repeat(spans.first[taken], count) + ramp(count)
-    span, length = np.repeat(taken, count), units.length[unit]
-    slot = np.repeat(units.start[unit], length) + ramp(length)
-    return Chosen(slot=slot, unit=np.repeat(unit, length), span=np.repeat(span, length))
+    last = np.full(int(spans.row[-1]) + 1 if len(spans.row) else 0, -1)
+    np.maximum.at(last, spans.row[chosen.span], chosen.span)
+    empty = np.flatnonzero((spans.drawn == 0) & (np.arange(len(spans.row)) < last[spans.row]))
+    return np.setdiff1d(spans.first[empty], chosen.unit)

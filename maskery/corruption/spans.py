@@ -1,21 +1,18 @@
-"""Span laws: which runs of units are offered for choosing, and in which order.
+"""Candidate spans: every unit once as a first unit, in random order, with a length drawn by the law.
 
-A law draws candidate spans for every row; the budget then takes them from the front. All draws are a function of
-the row's key and of places within the row, so a row's spans do not depend on the rows beside it. `single` offers every
-unit once, in uniformly random order; a law with lengths offers spans of several units, at random places.
+All draws are a function of the row's key and of places within the row, so a row's spans do not depend on the rows
+beside it. A span ends at the latest where its stretch of text does: it never reaches over a [SEP].
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.corruption.config import SpanConfig
 from maskery.corruption.units import Units
-from maskery.randomness import Keys, bits
+from maskery.randomness import Keys, bits, uniform
 from maskery.rows.ragged import Rows
 
 _PLACES = 16
@@ -30,12 +27,23 @@ class Spans:
     """(G,) the first unit."""
     count: NDArray[np.int64]
     """(G,) consecutive units of the same row."""
+    drawn: NDArray[np.int64]
+    """(G,) units as the law drew them, before the text's end cut the span."""
     row: NDArray[np.int64]
     """(G,) ascending."""
 
 
-class Law(Protocol):
-    def __call__(self, rows: Rows, units: Units, config: SpanConfig, row_keys: Keys) -> Spans: ...
+def offer(rows: Rows, units: Units, lengths: NDArray[np.float64], row_keys: Keys) -> Spans:
+    """The candidates for a law's table of `lengths`."""
+    first = shuffled(rows, units, row_keys)
+    if lengths[1:2].sum() == 1.0:
+        drawn = np.ones_like(first)
+        return Spans(first=first, count=drawn, drawn=drawn, row=units.row)
+    chance = uniform(row_keys[units.row], "span length", rows.slot[units.start[first]])
+    edges = np.cumsum(lengths)
+    # Divided by the last edge, so that rounding leaves no gap above it.
+    drawn = np.searchsorted(edges / edges[-1], chance, side="right")
+    return Spans(first=first, count=np.minimum(drawn, _left(units)[first]), drawn=drawn, row=units.row)
 
 
 def shuffled(rows: Rows, units: Units, row_keys: Keys) -> NDArray[np.int64]:
@@ -58,6 +66,11 @@ def shuffled(rows: Rows, units: Units, row_keys: Keys) -> NDArray[np.int64]:
     return (table[taken] & np.uint64((1 << _PLACES) - 1)).astype(np.int64) + begin[units.row]
 
 
-def single(rows: Rows, units: Units, config: SpanConfig, row_keys: Keys) -> Spans:
-    first = shuffled(rows, units, row_keys)
-    return Spans(first=first, count=np.ones_like(first), row=units.row)
+def _left(units: Units) -> NDArray[np.int64]:
+    """(U,) units from each to the end of its stretch of text, itself included."""
+    number = np.arange(len(units.start))
+    ends = np.ones(len(number), dtype=bool)
+    ends[:-1] = units.start[:-1] + units.length[:-1] != units.start[1:]
+    last = np.flatnonzero(ends)
+    found: NDArray[np.int64] = last[np.searchsorted(last, number)] - number + 1
+    return found

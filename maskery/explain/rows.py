@@ -70,8 +70,8 @@ def rows_picture(feed: Feed, found: Mapping[str, Any], rows: int = SHOWN) -> Pic
     words = words_of("en")
     parts: list[Markup] = []
     edits: set[Edit] = set()
-    for phase, epochs, numbers in visits(feed, rows):
-        held = feed.corrupted(phase, epochs, numbers)
+    for step, phase, epochs, numbers in visits(feed, rows):
+        held = feed.corrupted(step, phase, epochs, numbers)
         edits |= {Edit(code) for code in np.unique(held.edit)}
         for place in range(len(held)):
             parts.append(tag("p", row_title(feed, phase, held, place), {"class": "mk-about"}))

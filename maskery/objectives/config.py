@@ -17,9 +17,24 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     {
         "masked_token": "maskery.objectives.masked_token:MaskedToken",
         "next_token": "maskery.objectives.next_token:NextToken",
-        "next_sentence": "maskery.objectives.next_sentence:NextSentence",
+        "span_boundary": "maskery.objectives.span_boundary:SpanBoundary",
+        "word_order": "maskery.objectives.word_order:WordOrder",
+        "next_sentence": "maskery.objectives.sentences:NextSentence",
+        "sentence_order": "maskery.objectives.sentences:SentenceOrder",
+        "three_way": "maskery.objectives.sentences:ThreeWay",
+        "sentence_distance": "maskery.objectives.sentences:SentenceDistance",
+        "segment_order": "maskery.objectives.sentences:SegmentOrder",
     },
 )
+
+PAIR_OF = {
+    "next_sentence": "next",
+    "sentence_order": "order",
+    "three_way": "three",
+    "sentence_distance": "distance",
+    "segment_order": "permuted",
+}
+"""The questions about segments, and the `rows.pair` that makes their labels."""
 
 
 class ObjectiveConfig(Config):

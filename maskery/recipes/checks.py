@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from maskery.objectives.config import PAIR_OF
+from maskery.rows.config import ONLY_PAIR
+
 if TYPE_CHECKING:
     from maskery.recipes.recipe import Recipe
 
@@ -22,6 +25,10 @@ class Refusal:
     piece: str
     reason: str
     repair: str
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join(f'"{name}"' for name in names)
 
 
 def no_objective(recipe: Recipe) -> Refusal | None:
@@ -45,24 +52,28 @@ def no_weight(recipe: Recipe) -> Refusal | None:
     )
 
 
-def next_sentence_without_pairs(recipe: Recipe) -> Refusal | None:
-    if "next_sentence" not in recipe.objectives or recipe.rows.pair == "next":
+def question_without_pairs(recipe: Recipe) -> Refusal | None:
+    wrong = [name for name in recipe.objectives if PAIR_OF.get(name, recipe.rows.pair) != recipe.rows.pair]
+    if not wrong:
         return None
+    name, pair = wrong[0], PAIR_OF[wrong[0]]
+    kinds = [kind for kind, only in ONLY_PAIR.items() if only == pair] or ["segment_pair", "sentence_pair"]
     return Refusal(
-        piece="objectives.next_sentence",
-        reason=f'needs rows.pair = "next", which is "{recipe.rows.pair}"',
-        repair='rows.pair = "next" with rows.kind = "segment_pair" or "sentence_pair", '
-        "or without this objective: --set objectives.next_sentence=false",
+        piece=f"objectives.{name}",
+        reason=f'needs rows.pair = "{pair}", which is "{recipe.rows.pair}"',
+        repair=f'rows.pair = "{pair}" with rows.kind = {_either(kinds)}, '
+        f"or without this objective: --set objectives.{name}=false",
     )
 
 
-def next_sentence_out_of_sight(recipe: Recipe) -> Refusal | None:
-    if "next_sentence" not in recipe.objectives or recipe.visibility.kind not in BLIND_TO_SECOND_SEGMENT:
+def question_out_of_sight(recipe: Recipe) -> Refusal | None:
+    asked = [name for name in recipe.objectives if name in PAIR_OF]
+    if not asked or recipe.visibility.kind not in BLIND_TO_SECOND_SEGMENT:
         return None
     return Refusal(
-        piece="objectives.next_sentence",
+        piece=f"objectives.{asked[0]}",
         reason=f'[CLS] cannot see the second segment when visibility.kind = "{recipe.visibility.kind}"',
-        repair='visibility.kind = "full", or --set objectives.next_sentence=false',
+        repair=f'visibility.kind = "full", or --set objectives.{asked[0]}=false',
     )
 
 
@@ -72,7 +83,7 @@ def pair_taken_apart(recipe: Recipe) -> Refusal | None:
     return Refusal(
         piece="visibility.kind",
         reason=f'"{recipe.visibility.kind}" hides the second segment of a pair from the first',
-        repair='rows.pair = "none" with --set objectives.next_sentence=false, or visibility.kind = "full"',
+        repair='rows.pair = "none" without the question about pairs, or visibility.kind = "full"',
     )
 
 
@@ -103,6 +114,52 @@ def masked_token_in_plain_sight(recipe: Recipe) -> Refusal | None:
         piece="corruption.replace",
         reason="keep = 1 leaves every chosen token in the input: masked_token would copy its answer",
         repair="corruption.replace = { mask = 0.8, random = 0.1, keep = 0.1 }",
+    )
+
+
+def span_boundary_without_corruption(recipe: Recipe) -> Refusal | None:
+    if "span_boundary" not in recipe.objectives or recipe.corruption.rate > 0:
+        return None
+    return Refusal(
+        piece="objectives.span_boundary",
+        reason="corruption.rate = 0 chooses no span, so nothing is asked",
+        repair="corruption.rate = 0.15, or another objective",
+    )
+
+
+def word_order_without_shuffle(recipe: Recipe) -> Refusal | None:
+    if "word_order" not in recipe.objectives or recipe.corruption.shuffle.rate > 0:
+        return None
+    return Refusal(
+        piece="objectives.word_order",
+        reason="corruption.shuffle.rate = 0 moves no token, so nothing is asked",
+        repair="corruption.shuffle = { rate = 0.05, size = 3 }, or --set objectives.word_order=false",
+    )
+
+
+def similar_without_synonyms(recipe: Recipe) -> Refusal | None:
+    if recipe.corruption.replace.similar == 0 or recipe.knowledge.synonyms:
+        return None
+    return Refusal(
+        piece="corruption.replace.similar",
+        reason="puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
+        repair="--set knowledge.synonyms=FILE (a thesaurus, a list of synonyms, or word vectors)",
+    )
+
+
+def answers_that_have_moved(recipe: Recipe) -> Refusal | None:
+    """A mask for a whole span, or a token taken out, has no one answer at its place."""
+    resized = [name for name in ("infill", "delete") if getattr(recipe.corruption.replace, name) > 0]
+    asked = [name for name in ("masked_token", "span_boundary") if name in recipe.objectives]
+    rest = sum(recipe.corruption.replace.plain().values()) - sum(
+        getattr(recipe.corruption.replace, name) for name in resized
+    )
+    if not resized or not asked or rest > 0:
+        return None
+    return Refusal(
+        piece=f"objectives.{asked[0]}",
+        reason=f"corruption.replace.{resized[0]} leaves no slot that holds the place of one token",
+        repair="a share for corruption.replace.mask, or an objective that writes the text out",
     )
 
 
@@ -162,10 +219,14 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_weight,
     segments_too_few,
     pair_taken_apart,
-    next_sentence_without_pairs,
-    next_sentence_out_of_sight,
+    question_without_pairs,
+    question_out_of_sight,
     masked_token_without_corruption,
     masked_token_in_plain_sight,
+    span_boundary_without_corruption,
+    word_order_without_shuffle,
+    similar_without_synonyms,
+    answers_that_have_moved,
     next_token_with_corruption,
     rows_longer_than_positions,
     warmup_without_end,

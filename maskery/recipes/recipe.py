@@ -18,6 +18,7 @@ from tomlkit.items import Array, InlineTable, Table
 from maskery.config import Config
 from maskery.corruption.config import CorruptionConfig
 from maskery.errors import RefusedError
+from maskery.knowledge.config import KnowledgeConfig
 from maskery.model.config import ModelConfig, VisibilityConfig
 from maskery.objectives.config import OBJECTIVES, ObjectiveConfig
 from maskery.recipes.checks import CHECKS, Refusal
@@ -38,6 +39,8 @@ class Recipe(Config):
     """What the model set out to solve."""
     problem_zh: str = ""
     paper: str = ""
+    data: float = Field(1.0, gt=0)
+    """How much text the published model read, as a multiple of what the BERT of its language did."""
     rows: RowsConfig = RowsConfig()
     corruption: CorruptionConfig = CorruptionConfig()
     visibility: VisibilityConfig = VisibilityConfig()
@@ -45,6 +48,7 @@ class Recipe(Config):
     objectives: dict[ObjectiveName, ObjectiveConfig] = Field(default_factory=dict)
     """In the order of the file; the first gives `eval/accuracy`."""
     training: TrainingConfig = TrainingConfig()
+    knowledge: KnowledgeConfig = KnowledgeConfig()
 
     def toml(self) -> str:
         """The whole recipe with nothing left to defaults: `loads(recipe.toml()) == recipe`."""

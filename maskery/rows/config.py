@@ -19,20 +19,25 @@ KINDS: Registry[Planner] = Registry(
         "sentence_pair": "maskery.rows.sentence_pair:plan",
         "full_sentences": "maskery.rows.sentences:plan_full",
         "doc_sentences": "maskery.rows.sentences:plan_document",
+        "permuted_segments": "maskery.rows.permuted:plan",
     },
 )
-PAIRS: Registry[Any] = Registry("pair label", {"next": "maskery.rows.pairs:NEXT", "none": "maskery.rows.pairs:NONE"})
+PAIRS: Registry[Any] = Registry(
+    "pair label",
+    {name: f"maskery.rows.pairs:{name.upper()}" for name in ("next", "order", "three", "distance", "none")}
+    | {"permuted": "maskery.rows.permuted:PERMUTED"},
+)
 
-ONE_SEGMENT = frozenset({"full_sentences", "doc_sentences"})
-"""Kinds whose rows are never pairs."""
+ONLY_PAIR = {"full_sentences": "none", "doc_sentences": "none", "permuted_segments": "permuted"}
+"""Kinds that go with one answer to `pair` only."""
 
 
 class RowsConfig(Config):
     kind: Annotated[str, AfterValidator(KINDS.validator())] = "segment_pair"
     pair: Annotated[str, AfterValidator(PAIRS.validator())] = "next"
-    """What the second segment is: next (half of the rows take it from another document) or none (one segment).
+    """How the second segment is related to the first: next, order, three, distance, or none (one segment).
 
-    Where it is not given: next, but none for the kinds that make no pairs."""
+    Where it is not given: next, but none for the kinds that make no pairs, and permuted for permuted_segments."""
     short: float = Field(0.1, ge=0, le=1)
     """segment_pair: chance that a document is walked with a random shorter length, as in BERT."""
     copies: int = Field(1, ge=1, le=1000)
@@ -41,14 +46,16 @@ class RowsConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _default_pair(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(values.get("kind"), str) and values["kind"] in ONE_SEGMENT:
-            return {"pair": "none"} | values
+        if isinstance(values, dict) and isinstance(values.get("kind"), str) and values["kind"] in ONLY_PAIR:
+            return {"pair": ONLY_PAIR[values["kind"]]} | values
         return values
 
     @model_validator(mode="after")
-    def _no_pair_in_one_segment(self) -> RowsConfig:
-        if self.kind in ONE_SEGMENT and self.pair != "none":
-            raise ValueError(
-                f"kind {self.kind!r} makes rows of one segment, pair {self.pair!r} needs two; set rows.pair=none"
-            )
+    def _kind_and_pair_fit(self) -> RowsConfig:
+        wanted = ONLY_PAIR.get(self.kind)
+        if wanted is not None and self.pair != wanted:
+            raise ValueError(f"kind {self.kind!r} goes with pair {wanted!r} only, not with {self.pair!r}")
+        if wanted is None and self.pair in ONLY_PAIR.values() and self.pair != "none":
+            kind = next(kind for kind, pair in ONLY_PAIR.items() if pair == self.pair)
+            raise ValueError(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}")
         return self

@@ -19,7 +19,7 @@ def plan(config: RowsConfig, outline: Outline, length: int, turn: int, draw: Ran
     pair: Pair = PAIRS.get(config.pair)
     limit = length - 2
     if pair.make is not None:
-        need_documents(outline)
+        need_documents(outline, pair)
         limit = length - 3
     for document in range(len(outline)):
         target = limit

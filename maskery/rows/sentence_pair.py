@@ -19,7 +19,7 @@ def plan(config: RowsConfig, outline: Outline, length: int, turn: int, draw: Ran
     if pair.make is None:
         _single(outline, length - 2, draw, draft)
         return
-    need_documents(outline)
+    need_documents(outline, pair)
     for document, end in enumerate(outline.end):
         here = outline.first[document]
         while here < end:

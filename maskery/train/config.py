@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from maskery.train.optimizers import Optimizer
     from maskery.train.schedules import Schedule
 
-OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", {"adamw": "maskery.train.optimizers:AdamW"})
+OPTIMIZERS: Registry[type[Optimizer]] = Registry(
+    "optimizer", {"adamw": "maskery.train.optimizers:AdamW", "lamb": "maskery.train.lamb:Lamb"}
+)
 DECAYS: Registry[Schedule] = Registry(
     "decay",
     {

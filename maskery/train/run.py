@@ -18,6 +18,7 @@ from maskery.checkpoint.model import Model
 from maskery.corpus.mixture import Corpora
 from maskery.errors import CheckpointError, DiskError, ExistsError, RecipeError, Stopped
 from maskery.feed import Feed
+from maskery.knowledge.load import fingerprints
 from maskery.recipes.recipe import Recipe, diff
 from maskery.system import System
 from maskery.train import corpora, machine, precision
@@ -175,6 +176,7 @@ def _open_folder(
         lines = "; ".join(f"{key}: the run has {a!r}, asked is {b!r}" for key, (a, b) in changed.items())
         raise RecipeError(lines, where=folder.path, repair="resume with the same recipe, or choose another --out")
     corpora.require_same(folder.state, corpus, folder.path)
+    corpora.require_same_knowledge(folder.state, recipe.knowledge, folder.path)
     left = [*files.remove_leftovers(folder.path), *files.remove_leftovers(folder.path / "checkpoints")]
     if left:
         say(f"removed what an interrupted write left behind: {', '.join(left)}")
@@ -192,7 +194,9 @@ def _begin(trainer: Trainer, source: str | None, allow_pickle: bool, say: Say) -
     corpus = trainer.feed.corpus
     if source is not None:
         begin_with(trainer.system, corpus, source, allow_pickle, say)
-    origin = {} if source is None else {"from": source}
+    origin: dict[str, Any] = {} if source is None else {"from": source}
+    if known := fingerprints(trainer.recipe.knowledge):
+        origin["knowledge"] = known
     return {"step": 0, "tokens": 0, **corpora.facts(corpus), "notes": [], **origin}
 
 

@@ -1,4 +1,13 @@
-"""Does the second segment follow the first? Asked of the row's pooled state; label 1 = another document's (BERT)."""
+"""How are the segments of a row related? Asked of the row's pooled state; the classes are those of the pair builder.
+
+    next_sentence      BERT       0 follows, 1 from another document
+    sentence_order     ALBERT     0 as they stood, 1 exchanged
+    three_way          StructBERT 0 follows, 1 comes before, 2 from another document
+    sentence_distance  ERNIE 2.0  0 adjacent, 1 elsewhere in the same document, 2 another document
+    segment_order      ERNIE 2.0  which permutation of up to three segments
+
+A row that is no pair is not asked.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +22,14 @@ from maskery.batches import Batch, Targets
 from maskery.model.config import Shape
 from maskery.model.heads import ClassHead
 from maskery.model.transformer import Hidden, Network
+from maskery.objectives.config import PAIR_OF
 from maskery.objectives.protocol import Answers, Metrics
+from maskery.rows.config import PAIRS
 from maskery.rows.ragged import Rows
 
 
-class NextSentence:
-    name: ClassVar[str] = "next_sentence"
+class SentenceObjective:
+    name: ClassVar[str]
     needs_pooler: ClassVar[bool] = True
     whole_batch: ClassVar[bool] = False
 
@@ -27,7 +38,7 @@ class NextSentence:
         return Targets(index=torch.from_numpy(labelled), label=torch.from_numpy(rows.label[labelled].astype(np.int64)))
 
     def head(self, shape: Shape) -> nn.Module:
-        return ClassHead(shape.width, 2)
+        return ClassHead(shape.width, len(PAIRS.get(PAIR_OF[self.name]).labels))
 
     def count(self, batch: Batch) -> int:
         return int(batch.targets[self.name].label.numel())
@@ -55,3 +66,23 @@ class NextSentence:
         assert hidden.pooled is not None, "a system gives the network a pooler when an objective needs one"
         scores: Tensor = head(hidden.pooled.index_select(0, batch.targets[self.name].index))
         return scores.to(hidden.pooled.dtype)
+
+
+class NextSentence(SentenceObjective):
+    name: ClassVar[str] = "next_sentence"
+
+
+class SentenceOrder(SentenceObjective):
+    name: ClassVar[str] = "sentence_order"
+
+
+class ThreeWay(SentenceObjective):
+    name: ClassVar[str] = "three_way"
+
+
+class SentenceDistance(SentenceObjective):
+    name: ClassVar[str] = "sentence_distance"
+
+
+class SegmentOrder(SentenceObjective):
+    name: ClassVar[str] = "segment_order"

@@ -1,0 +1,1 @@
+"""What is known of words beyond the text itself: lexicons, similar words."""
