@@ -1,4 +1,4 @@
-"""Write the tables of memory and scaling into both pages from the result files: `python -m benchmarks.report`.
+"""Write the tables of measured numbers into the pages of both languages: `python -m benchmarks.report`.
 
 A table stands between `<!-- NAME -->` and `<!-- / -->`; a test compares pages and files, so that no number is written
 by hand. What has not been measured yet says so.
@@ -13,9 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import report_corruption, report_recipes
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = {"en": ROOT / "docs" / "benchmarks.md", "zh": ROOT / "docs" / "zh" / "benchmarks.md"}
+FOLDERS = {"en": ROOT / "docs", "zh": ROOT / "docs" / "zh"}
+PAGES = {
+    language: [folder / f"{name}.md" for name in ("benchmarks", "masking")] for language, folder in FOLDERS.items()
+}
 MIB = 2**20
 
 Cells = list[list[str]]
@@ -36,10 +41,12 @@ HEADS = {
         "en": ["MB", "tokens", "build, s", "time / line", "peak, MiB", "with training, s", "time / line", "peak, MiB"],
         "zh": ["MB", "token", "构建 秒", "时间 / 直线", "峰值 MiB", "连同训练分词器 秒", "时间 / 直线", "峰值 MiB"],
     },
+    **report_recipes.HEADS,
     "ranks": {
         "en": ["ranks", "threads each", "tokens/s", "loss at the end", "peak of all, MiB"],
         "zh": ["进程数", "每个的线程数", "token/秒", "最后的损失", "总峰值 MiB"],
     },
+    **report_corruption.HEADS,
 }
 NOT_YET = {"en": "Not measured yet.", "zh": "尚未测量。"}
 
@@ -129,6 +136,9 @@ TABLES: dict[str, Callable[[dict[str, Any]], Cells]] = {
     "batch": batch,
     "corpus": corpus,
     "ranks": ranks,
+    "recipes": report_recipes.recipes,
+    "questions": report_recipes.questions,
+    "recipe_questions": report_recipes.recipe_questions,
 }
 
 
@@ -139,6 +149,12 @@ def results() -> dict[str, dict[str, Any]]:
         found |= json.loads((RESULTS / "scaling.json").read_text(encoding="utf-8"))
     if (RESULTS / "memory.json").is_file():
         found["memory"] = json.loads((RESULTS / "memory.json").read_text(encoding="utf-8"))
+    if (RESULTS / "recipes.json").is_file():
+        compared = json.loads((RESULTS / "recipes.json").read_text(encoding="utf-8"))
+        found |= dict.fromkeys(report_recipes.HEADS, compared)
+    for name, file in report_corruption.FILES.items():
+        if (RESULTS / file).is_file():
+            found[name] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
     return found
 
 
@@ -146,7 +162,9 @@ def markdown(name: str, language: str, found: dict[str, dict[str, Any]]) -> str:
     if name not in found:
         return NOT_YET[language]
     head = HEADS[name][language]
-    rows = [head, ["---"] * len(head), *TABLES[name](found[name])]
+    worded = report_corruption.TABLES.get(name)
+    cells = TABLES[name](found[name]) if worded is None else worded(found[name], language)
+    rows = [head, ["---"] * len(head), *cells]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -159,9 +177,10 @@ def filled(page: str, language: str, found: dict[str, dict[str, Any]]) -> str:
 
 def main() -> None:
     found = results()
-    for language, path in PAGES.items():
-        path.write_text(filled(path.read_text(encoding="utf-8"), language, found), encoding="utf-8")
-    missing = [name for name in TABLES if name not in found]
+    for language, pages in PAGES.items():
+        for path in pages:
+            path.write_text(filled(path.read_text(encoding="utf-8"), language, found), encoding="utf-8")
+    missing = [name for name in HEADS if name not in found]
     if missing:
         print(f"not measured yet: {', '.join(missing)}", file=sys.stderr)
 

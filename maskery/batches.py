@@ -52,6 +52,8 @@ class Batch:
     """(B,T) named facts per slot that predicates read: document, word, order, branch."""
     targets: Mapping[str, Targets] = field(default_factory=dict)
     decoder: Batch | None = None
+    views: Mapping[str, Batch] = field(default_factory=dict)
+    """Further rows that an objective has made of these, by its name; the network reads them below the batch's own."""
 
     @property
     def size(self) -> int:
@@ -59,8 +61,13 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Real positions."""
+        """Real positions, decoder and views apart."""
         return int(self.length.sum())
+
+    def view_start(self, name: str) -> int:
+        """The number of a view's first row, as the network counts them."""
+        names = list(self.views)
+        return self.size + sum(self.views[each].size for each in names[: names.index(name)])
 
     def to(self, device: torch.device | str) -> Batch:
         return _moved(self, device)
@@ -83,6 +90,7 @@ class Batch:
             edit=cut(self.edit),
             slots={name: cut(fact) for name, fact in self.slots.items()},
             targets={},
+            views={},
         )
 
 

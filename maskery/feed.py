@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import torch
@@ -22,11 +23,11 @@ from maskery.corpus.mixture import Corpora, Mixture
 from maskery.corpus.store import Corpus
 from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.corrupt import corrupt
-from maskery.errors import InputError
+from maskery.errors import CorpusError, InputError
 from maskery.knowledge.load import similar_words
 from maskery.knowledge.similar import SimilarWords
 from maskery.objectives.build import objectives_of
-from maskery.objectives.protocol import Objective
+from maskery.objectives.protocol import Comparing, Objective
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.recipes.recipe import Recipe
 from maskery.rows.order import Order
@@ -43,6 +44,9 @@ class Feed:
     seed: int
     split: str = "train"
 
+    def __post_init__(self) -> None:
+        require_words(self.recipe, self.corpus)
+
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
         return phases_of(self.recipe.training)
@@ -53,7 +57,9 @@ class Feed:
 
     @property
     def similar(self) -> SimilarWords | None:
-        """Words of like meaning, where the recipe names a file of them."""
+        """Words of like meaning, where the recipe names a file of them and puts them into rows."""
+        if not self.recipe.corruption.replace.similar:
+            return None
         return similar_words(self.recipe.knowledge, self.corpus.tokenizer)
 
     def plan(self, phase: Phase) -> RowPlan:
@@ -140,8 +146,23 @@ class Feed:
 
     def mask_keys(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> randomness.Keys:
         """(B,) the keys of the rows' corruption."""
-        counters = (numbers,) if self.recipe.corruption.when == "static" else (epochs, numbers)
+        corruption = self.recipe.corruption
+        turns = epochs if corruption.when == "dynamic" else epochs % corruption.masks
+        counters = (numbers,) if corruption.when == "static" and corruption.masks == 1 else (turns, numbers)
         return randomness.keys(self.seed, f"mask {self.split} {phase.number}", *counters)
+
+
+def require_words(recipe: Recipe, corpus: Corpora) -> None:
+    """Refuse a recipe that is about words on a corpus that has none."""
+    if not (key := recipe.corruption.about_words):
+        return
+    for part in corpus.parts if isinstance(corpus, Mixture) else (corpus,):
+        if part.manifest["options"]["words"] == "none":
+            raise CorpusError(
+                f"the corpus was built with --words none, so it has no words, but {recipe.name} has corruption.{key}",
+                where=part.path,
+                repair="maskery corpus build FILES --words auto --out DIR, or a recipe of single tokens, such as bert",
+            )
 
 
 def share(rows: int, rank: int, world: int) -> slice:
@@ -161,6 +182,7 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
         return torch.from_numpy(grid.reshape(len(lengths), slots)).to(dtype)
 
     positions = torch.arange(offset, offset + slots).expand(len(lengths), slots)
+    views = {name: cast(Comparing, each).view(rows) for name, each in objectives.items() if each.whole_batch}
     return Batch(
         step=step,
         rows=torch.from_numpy(rows.number.astype(np.int64)),
@@ -172,6 +194,7 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
         edit=spread(rows.edit, 0, torch.uint8),
         slots={"document": spread(rows.document, -1, torch.long)},
         targets={name: objective.ask(rows, slots) for name, objective in objectives.items()},
+        views={name: padded(view, step, {}, pad, offset) for name, view in views.items()},
     )
 
 

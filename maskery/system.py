@@ -14,7 +14,7 @@ from maskery.model.flow import Reading, read_answers
 from maskery.model.initial import initialise
 from maskery.model.transformer import Network, inputs_of
 from maskery.objectives.build import objectives_of
-from maskery.objectives.protocol import Metrics, Objective
+from maskery.objectives.protocol import Comparing, Metrics, Objective
 from maskery.recipes.recipe import Recipe
 
 
@@ -52,6 +52,21 @@ class System(nn.Module):
         return {
             name: objective.total(network, self.heads[name], hidden, batch)
             for name, objective in self.objectives.items()
+        }
+
+    @property
+    def comparisons(self) -> dict[str, Comparing]:
+        """The objectives that compare rows, of whatever micro-batch and rank."""
+        return {name: cast(Comparing, each) for name, each in self.objectives.items() if each.whole_batch}
+
+    @torch.no_grad()
+    def vectors(self, batch: Batch) -> dict[str, Tensor]:
+        """What each of these will compare; with the dropout that `forward` would have."""
+        network = self.network
+        hidden = network(inputs_of(batch), reads=self.reads(batch))
+        return {
+            name: objective.vectors(network, self.heads[name], hidden, batch)
+            for name, objective in self.comparisons.items()
         }
 
     @torch.no_grad()

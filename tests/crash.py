@@ -26,7 +26,7 @@ from maskery import files
 from maskery.checkpoint import tensors
 
 WRITING = ("open", "write", "save", "fsync", "mkdir")
-_REST = ("rename", "replace", "unlink", "remove", "rmdir", "mkdir")
+_REST = ("rename", "replace", "unlink", "remove", "rmdir", "mkdir", "link")
 _real = {"open": builtins.open, "create": os.open, "save": tensors.save_file, "exchange": files._exchange}
 
 

@@ -26,6 +26,11 @@ class FakeFacts:
     def ordinary(self):
         return np.arange(5, self.vocabulary, dtype=np.int64)
 
+    @property
+    def frequency(self):
+        """Token n stands n times."""
+        return np.arange(self.vocabulary, dtype=np.int64)
+
 
 class FakeStore:
     """`documents`: lists of sentence lengths. Token t of the store has id 5 + t % (vocabulary - 5)."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import peak, report  # noqa: E402
+from benchmarks import peak, report, report_recipes  # noqa: E402
 from benchmarks.growth import against, exponent, line  # noqa: E402
 
 MEGABYTE = 2**20
@@ -77,9 +77,10 @@ def test_a_tree_of_processes_is_watched_together():
 
 @pytest.mark.parametrize("language", report.PAGES)
 def test_pages_show_the_result_files(language):
-    page = report.PAGES[language].read_text(encoding="utf-8")
-    assert all(page.count(f"<!-- {name} -->") == 1 for name in report.TABLES)
-    assert report.filled(page, language, report.results()) == page, "python -m benchmarks.report"
+    pages = [path.read_text(encoding="utf-8") for path in report.PAGES[language]]
+    assert all("".join(pages).count(f"<!-- {name} -->") == 1 for name in report.HEADS)
+    for page in pages:
+        assert report.filled(page, language, report.results()) == page, "python -m benchmarks.report"
 
 
 def test_tables_have_as_many_cells_as_heads():
@@ -89,6 +90,12 @@ def test_tables_have_as_many_cells_as_heads():
     side = {"size": "mini", "rows": 2, "length": 64, "dropout": 0.1, "fill": "ragged", "ratio": 0.5}
     side |= dict.fromkeys(("ours_bytes", "planned_bytes", "eager_bytes", "sdpa_bytes"), MEGABYTE)
     found = {name: {"points": [point]} for name in report.TABLES} | {"memory": {"rows": [side]}}
+    share = {"accuracy": 0.5, "interval": [0.4, 0.6], "loss": 1.0, "head": "fresh", "difference": 0.0}
+    share |= {"difference_interval": [-0.1, 0.1]}
+    variant = {"same_as": None, "batch": 32, "steps": 9, "runs": [{"seed": 0, "tokens": 5}], "own_accuracy": None}
+    variant |= {"masked": share, "trained_with": [], "questions": {"next_sentence": share}}
+    compared = {"variants": [{**variant, "label": "bert"}, {**variant, "label": "none"}]}
+    found |= dict.fromkeys(report_recipes.HEADS, compared)
     for name in report.TABLES:
         for language in report.PAGES:
             lines = report.markdown(name, language, found).splitlines()

@@ -26,7 +26,7 @@ from maskery.model.config import ModelConfig
 from maskery.model.cost import forward_flops
 from maskery.phases import Phase
 from maskery.recipes.recipe import recipe
-from maskery.train import machine
+from maskery.train import machine, tokens
 from maskery.train.folder import RunFolder
 from maskery.train.loop import Update
 
@@ -195,7 +195,7 @@ def test_steps_within_a_budget():
 def test_steps_for_tokens_are_those_read(corpus):
     settings = {"training.length": 32, "training.phases": [], "training.batch": 4}
     made = recipe("bert", settings)
-    steps, each = budget.steps_for_tokens(20_000, made, corpus)
+    steps, each = tokens.steps_for_tokens(20_000, made, corpus)
     read = [Feed(made, corpus, 0).batch(step).tokens for step in range(steps)]
     assert sum(read) / len(read) == pytest.approx(each, rel=0.05)
     assert sum(read) == pytest.approx(20_000, rel=0.05)

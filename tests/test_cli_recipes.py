@@ -11,6 +11,7 @@ import time
 import tomllib
 
 import pytest
+from rich.cells import cell_len
 
 from maskery.cli import app, main, output
 from maskery.cli.settings import parse_settings
@@ -118,15 +119,38 @@ def test_list(capsys, monkeypatch):
     assert "80/10/10" in narrow
 
 
-def test_markdown_and_json(capsys):
-    assert main(["recipes", "--table"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| name | rows | corruption | visibility | model | objectives |"
-    assert len(lines) == 2 + len(names())
+def test_json(capsys):
     assert main(["recipes", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in listed] == names()
     assert all(row["problem"] and row["problem_zh"] and row["paper"] for row in listed)
+
+
+def test_improvements_as_markdown_and_json(capsys):
+    assert main(["recipes", "--table"]) == 0
+    head, rule, *rows = (line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines())
+    assert (head[0], head[1], head[-1]) == ("name", "whole words 全词掩盖", "other tasks 其他任务")
+    assert len(head) == len(rule) == 13
+    assert [row[0].split()[0] for row in rows] == names()
+    assert main(["recipes", "--table", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["recipes"]) == names()
+    assert list(found["columns"]) == list(found["recipes"]["bert"])
+    assert found["recipes"]["roberta"]["dynamic"] is True
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_improvements_on_a_terminal(monkeypatch, width):
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    assert main(["recipes", "--table"]) == 0
+    lines = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert "全词掩盖" in terminal.getvalue()
+    bert, wwm = (next(line for line in lines if re.match(rf"\s*{name}[: ]", line)) for name in ("bert", "bert-wwm"))
+    assert ("✔" if width == 200 else "whole words") in wwm
+    assert bert.split() in (["bert"], ["bert:", "-"])
 
 
 def test_show(capsys):

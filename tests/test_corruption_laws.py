@@ -1,7 +1,8 @@
-"""The laws of corruption measured, and what one row's corruption depends on."""
+"""Choosing single tokens, measured: how many, which places, what becomes of them, in which epochs."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from dataclasses import replace
 
@@ -10,14 +11,16 @@ import pytest
 from chance import share_is, surprise
 from fake_store import FakeFacts, FakeSpecials, FakeStore, random_store
 
+from maskery.corruption.choose import choose
 from maskery.corruption.config import CorruptionConfig, ReplaceConfig
-from maskery.corruption.corrupt import budget, choose, corrupt
+from maskery.corruption.corrupt import budget, corrupt
 from maskery.corruption.replace import edits
 from maskery.corruption.spans import Spans
-from maskery.corruption.units import Units
+from maskery.corruption.units import Units, token
 from maskery.edit import Edit
 from maskery.errors import RecipeError
 from maskery.randomness import keys, permute
+from maskery.recipes.recipe import recipe
 from maskery.rows.config import RowsConfig
 from maskery.rows.plan import plan_rows
 from maskery.rows.ragged import gather
@@ -47,7 +50,8 @@ def test_the_number_chosen_is_the_rate_rounded_at_random():
 )
 def test_the_budget_at_its_edges(rate, tokens, expected):
     store, rows, row_keys = equal_rows(2000, tokens)
-    assert set(budget(rows, rate, row_keys).tolist()) == expected
+    units = token(rows)
+    assert set(budget(rows, units, units.length, rate, row_keys).tolist()) == expected
     out = corrupt(rows, CorruptionConfig(rate=rate), row_keys, store.facts)
     assert set(np.bincount(out.row[chosen(out)], minlength=len(out)).tolist()) == expected
 
@@ -111,6 +115,10 @@ def test_random_ids_are_uniform_over_the_vocabulary_specials_included():
     counts = np.bincount(out.ids[chosen(out)], minlength=50)
     assert counts[:5].sum() == 0
     assert surprise(counts[5:], counts.sum() / 45) < 4
+    corpus = CorruptionConfig(rate=0.5, replace=everything, random_from="corpus")
+    counts = np.bincount(corrupt(rows, corpus, row_keys, store.facts).ids[chosen(out)], minlength=50)
+    assert counts[:5].sum() == 0
+    assert surprise(counts[5:], counts.sum() * np.arange(5, 50) / np.arange(5, 50).sum()) < 4
 
 
 def test_unknown_tokens_take_part_like_any_other():
@@ -141,14 +149,18 @@ def test_static_copies_and_dynamic_corruption_over_forty_epochs(when):
 
 
 def test_spans_of_several_units_stay_within_the_budget():
-    """The shape that n-grams and words will use: two rows, units of one to three slots, spans of one to two units."""
+    """Two rows, units of one to three slots, spans of one to two units: what does not fit is cut or left out."""
     units = Units(start=np.array([1, 2, 4, 9, 10]), length=np.array([1, 2, 3, 1, 3]), row=np.array([0, 0, 0, 1, 1]))
-    spans = Spans(first=np.array([1, 0, 2, 3, 4]), count=np.array([1, 1, 1, 2, 1]), row=np.array([0, 0, 0, 1, 1]))
-    taken = choose(units, spans, np.array([4, 4]))
+    count = np.array([1, 1, 1, 2, 1])
+    spans = Spans(first=np.array([1, 0, 2, 3, 4]), count=count, drawn=count, row=np.array([0, 0, 0, 1, 1]))
+    taken = choose(units, spans, units.length, np.array([4, 4]))
     assert taken.slot.tolist() == [2, 3, 1, 9, 10, 11, 12]
     assert taken.unit.tolist() == [1, 1, 0, 3, 4, 4, 4]
     assert taken.span.tolist() == [0, 0, 1, 3, 3, 3, 3]
-    assert choose(units, spans, np.array([1, 3])).slot.tolist() == []
+    assert choose(units, spans, units.length, np.array([1, 3])).slot.tolist() == [1, 9]
+    assert choose(units, spans, units.length, np.array([0, 3]), whole=True).slot.tolist() == [10, 11, 12]
+    by_words = choose(units, spans, np.ones(5, dtype=np.int64), np.array([1, 2]))
+    assert by_words.slot.tolist() == [2, 3, 9, 10, 11, 12]
 
 
 def test_no_rows_and_a_tokenizer_without_mask():
@@ -164,3 +176,16 @@ def test_no_rows_and_a_tokenizer_without_mask():
     assert np.array_equal(corrupt(rows, only_keep, keys(0, "mask", np.arange(2)), facts).ids, rows.ids)
     with pytest.raises(RecipeError, match="no ordinary token"):
         corrupt(rows, CorruptionConfig(random_from="ordinary"), keys(0, "mask", np.arange(2)), FakeFacts(5))
+
+
+def test_bert_and_roberta_are_corrupted_as_ever():
+    """The rows of both recipes, as they were when only single tokens could be chosen."""
+    store = random_store(11, 60, tokens=(1, 30), vocabulary=500)
+    expected = {"bert": "c825277f22cfe23c", "roberta": "2de0820ecf9025d9"}
+    for name, digest in expected.items():
+        asked = recipe(name)
+        plan = plan_rows(asked.rows, store, 64, 0)
+        numbers = np.arange(len(plan))
+        out = corrupt(gather(plan, numbers, store), asked.corruption, keys(3, "mask", numbers), store.facts)
+        data = out.ids.tobytes() + out.edit.tobytes() + out.original.tobytes()
+        assert hashlib.sha256(data).hexdigest()[:16] == digest

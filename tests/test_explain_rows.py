@@ -15,9 +15,11 @@ from maskery.edit import Edit
 from maskery.errors import InputError
 from maskery.explain import visibility
 from maskery.explain.flow import flow_of, flow_picture
-from maskery.explain.rows import _same_row, corrupted_rows, maskings, rates, rows_picture
+from maskery.explain.rows import corrupted_rows, rows_picture
+from maskery.explain.sentence import masked_sentence, maskings
 from maskery.explain.words import words_of
 from maskery.feed import Feed
+from maskery.inspection import rates
 from maskery.recipes.recipe import recipe
 
 SHORT = {"training.length": 32, "training.phases": [], "training.batch": 16}
@@ -86,9 +88,13 @@ def test_maskings_without_a_corpus_and_in_chinese():
 
 def test_maskings_find_words_with_the_dictionary_of_the_corpus(tmp_path):
     corpus, text = build(tmp_path, dictionary=["small house"]), "the small house"
-    starts = np.flatnonzero(_same_row(text, corpus, corpus.tokenizer, 1).flags & Flag.WORD).tolist()
-    assert starts == [1, 2]
-    assert len(np.flatnonzero(_same_row(text, corpus.tokenizer, corpus.tokenizer, 1).flags & Flag.WORD)) == 3
+
+    def starts(source):
+        row = masked_sentence([recipe("bert")], source, text).plain_rows
+        return np.flatnonzero(row.flags & Flag.WORD).tolist()
+
+    assert starts(corpus) == [1, 2]
+    assert len(starts(corpus.tokenizer)) == 3
 
 
 def test_every_edit_has_a_meaning_and_a_colour(corpus):

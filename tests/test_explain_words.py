@@ -12,7 +12,7 @@ from vocabularies import mixed_tokenizer
 from maskery.errors import UnknownName
 from maskery.explain.curves import curves
 from maskery.explain.heads import head_view
-from maskery.explain.rows import maskings
+from maskery.explain.sentence import maskings
 from maskery.explain.words import words_of
 from maskery.recipes.recipe import recipe
 

@@ -15,7 +15,7 @@ from maskery.corpus.mixture import Joined, Mixture, unique_ends
 from maskery.corpus.weights import LARGEST_BLOCK, whole_weights
 from maskery.errors import CorpusError, InputError
 from maskery.feed import Feed
-from maskery.inspection import measure
+from maskery.inspection import rates
 from maskery.rows.order import Order
 from maskery.text.tokenizer import Tokenizer
 from maskery.text.training import LAYOUT
@@ -254,8 +254,8 @@ def test_names_are_as_short_as_they_can_be(tmp_path):
 
 
 def test_inspection_measures_the_shares(mixed):
-    measured = measure(Feed(tiny_recipe(), mixed, 0), 100)
-    assert measured.plain()["corpora"] == {"a/corpus": 0.75, "b/corpus": 0.25}
+    found = rates(Feed(tiny_recipe(), mixed, 0), 100).plain()
+    assert found["corpora"] == found["nominal"]["corpora"] == {"a/corpus": 0.75, "b/corpus": 0.25}
 
 
 # -- what is refused

@@ -20,13 +20,13 @@ from small_run import (
 
 import maskery
 from maskery.cli import main
-from maskery.cli.budget import slots_per_row
 from maskery.cli.corpora import open_corpora, parse_corpus
 from maskery.corpus.mixture import Mixture
 from maskery.errors import InputError, RecipeError
 from maskery.feed import Feed
 from maskery.text.tokenizer import Tokenizer
 from maskery.text.training import LAYOUT
+from maskery.train.tokens import slots_per_row
 
 STEPS = 12
 SHORT = {"training__steps": STEPS}

@@ -2,18 +2,40 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from small_model import batch_of, part_of, rows_of, small_batch, small_network
+from small_model import batch_of, part_of, rows_of, small_network
 
 from maskery.batches import Targets
+from maskery.edit import Edit
 from maskery.model.initial import initialise
 from maskery.model.transformer import inputs_of
-from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.config import OBJECTIVES, PAIR_OF
+from maskery.rows.config import PAIRS
 
-LENGTHS = [5, 9, 2, 9, 7, 1]
+LENGTHS = [9, 15, 2, 15, 12, 4]
 every_objective = pytest.mark.parametrize("name", OBJECTIVES.names())
+each_row_alone = pytest.mark.parametrize("name", [n for n in OBJECTIVES.names() if not OBJECTIVES.get(n).whole_batch])
+"""Questions that compare rows have tests of their own for what is summed over rows."""
+
+
+def asked_rows(lengths):
+    """Rows of which everything can be asked: [CLS], tokens masked, shuffled or left, a hidden run of words, [SEP]."""
+    rows = rows_of(lengths, chosen=0.0)
+    ends = np.concatenate([rows.start[:-1], rows.start[1:] - 1])
+    special = np.isin(np.arange(len(rows.ids)), ends)
+    kinds = [Edit.NONE, Edit.MASK, Edit.SHUFFLED]
+    edit = np.random.default_rng(1).choice(kinds, len(rows.ids), p=[0.4, 0.4, 0.2]).astype(np.uint8)
+    edit[(rows.length[rows.row] > 8) & (rows.slot >= 5) & (rows.slot < 7)] = Edit.NGRAM
+    edit[special] = Edit.NONE
+    ids = np.where(np.isin(edit, (Edit.MASK, Edit.NGRAM)), 4, rows.original).astype(np.int32)
+    return replace(rows, edit=edit, special=special, ids=ids)
+
+
+def asked_batch(names, lengths=LENGTHS):
+    return batch_of(asked_rows(lengths), names)
 
 
 class Asked:
@@ -64,7 +86,7 @@ def test_names(name):
 
 @every_objective
 def test_the_count_is_in_the_targets(name):
-    batch = small_batch(LENGTHS, [name])
+    batch = asked_batch([name])
     targets = batch.targets[name]
     count = OBJECTIVES.get(name)().count(batch)
     assert count == targets.label.numel() == targets.index.numel() > 2
@@ -76,27 +98,28 @@ def test_the_count_is_in_the_targets(name):
 
 @every_objective
 def test_answers_stand_where_they_are_said_to(name):
-    batch = small_batch(LENGTHS, [name])
+    batch = asked_batch([name])
     objective = OBJECTIVES.get(name)()
     answers = objective.answers(batch)
     if answers is None:
         return
     width = batch.ids.shape[1]
     for places in (answers.asked, answers.answer):
-        assert places.shape == batch.targets[name].index.shape
         assert (places % width < batch.length[places // width]).all(), "inside the row"
     assert torch.equal(answers.asked // width, answers.answer // width)
-    assert torch.equal(batch.original.flatten()[answers.answer], batch.targets[name].label)
+    label = batch.targets[name].label
+    assert len(answers.asked) in (len(label), 2 * len(label)), "an answer is asked at one slot, or at both its ends"
+    held = batch.original.flatten()[answers.answer]
+    assert torch.equal(held, label.repeat(len(held) // len(label)))
 
 
-@every_objective
+@each_row_alone
 def test_a_sum_adds_up(name):
     """Two halves, padded each for itself, give the whole: loss, count, gradient and metrics."""
-    rows, asked = rows_of(LENGTHS), Asked(name)
+    rows, asked = asked_rows(LENGTHS), Asked(name)
     whole = batch_of(rows, [name])
     halves = [batch_of(part_of(rows, 0, 3), [name]), batch_of(part_of(rows, 3, 6), [name])]
     assert sum(asked.objective.count(half) for half in halves) == asked.objective.count(whole)
-    assert not asked.objective.whole_batch, "an objective that compares rows needs a test of its own"
     parts = torch.stack([asked.total(half) for half in halves]).sum()
     torch.testing.assert_close(parts, asked.total(whole), rtol=1e-5, atol=1e-5)
     one, other, both = (asked.gradients(batch) for batch in (*halves, whole))
@@ -112,9 +135,9 @@ def test_a_sum_adds_up(name):
 
 
 @every_objective
-@pytest.mark.parametrize("lengths", [LENGTHS, [1, 1]])
+@pytest.mark.parametrize("lengths", [LENGTHS, [2, 2]], ids=["rows", "empty rows"])
 def test_nothing_asked_is_zero_and_still_runs_the_head(name, lengths):
-    asked, batch = Asked(name), without_targets(small_batch(lengths, [name]))
+    asked, batch = Asked(name), without_targets(asked_batch([name], lengths))
     assert asked.objective.count(batch) == 0
     loss = asked.total(batch)
     assert loss.shape == ()
@@ -131,7 +154,7 @@ def test_nothing_asked_is_zero_and_still_runs_the_head(name, lengths):
 @every_objective
 def test_every_parameter_of_the_head_learns(name):
     asked = Asked(name)
-    gradients = asked.gradients(small_batch(LENGTHS, [name]))
+    gradients = asked.gradients(asked_batch([name]))
     for key in (key for key in gradients if key.startswith("head")):
         assert gradients[key].any(), key
     reached = [key for key, value in gradients.items() if value is not None and value.any()]
@@ -140,7 +163,7 @@ def test_every_parameter_of_the_head_learns(name):
 
 @every_objective
 def test_measured_loss_is_the_total(name):
-    asked, batch = Asked(name), small_batch(LENGTHS, [name])
+    asked, batch = Asked(name), asked_batch([name])
     measured = asked.measure(batch)
     assert {"loss", "accuracy"} <= set(measured)
     assert measured["loss"][0] == pytest.approx(float(asked.total(batch).detach()), rel=1e-5)
@@ -149,15 +172,32 @@ def test_measured_loss_is_the_total(name):
     assert hits == int(hits)
 
 
-@every_objective
+def scores_one_by_one(asked, hidden, batch):
+    """The scores of every target, from states of all slots."""
+    targets, name, words = batch.targets[asked.objective.name], asked.objective.name, asked.network.embeddings.tokens
+    if name in PAIR_OF:
+        return torch.stack([asked.head(hidden.pooled[row]) for row in targets.index.tolist()])
+    if name != "span_boundary":
+        return asked.head(hidden.last, words).flatten(0, 1)[targets.index]
+    found, width = [], batch.ids.shape[1]
+    for row, slot in (divmod(flat, width) for flat in targets.index.tolist()):
+        left, right = slot, slot
+        while batch.edit[row, left] == Edit.MASK:
+            left -= 1
+        while batch.edit[row, right] == Edit.MASK:
+            right += 1
+        place = torch.tensor([slot - left - 1])
+        state = asked.head(hidden.last[row, left : left + 1], hidden.last[row, right : right + 1], place)
+        found.append((state @ words.T + asked.head.bias)[0])
+    return torch.stack(found)
+
+
+@each_row_alone
 def test_against_the_obvious_implementation(name):
     """Scores of every slot or row, then one cross-entropy."""
-    asked, batch = Asked(name), small_batch(LENGTHS, [name])
+    asked, batch = Asked(name), asked_batch([name])
     hidden, targets = asked.hidden(batch, all_slots=True), batch.targets[name]
-    if hidden.pooled is None:
-        scores = asked.head(hidden.last, asked.network.embeddings.tokens).flatten(0, 1)[targets.index]
-    else:
-        scores = asked.head(hidden.pooled)[targets.index]
+    scores = scores_one_by_one(asked, hidden, batch)
     expected = F.cross_entropy(scores, targets.label, reduction="sum")
     parameters = asked.parameters()
     wanted = torch.autograd.grad(expected, list(parameters.values()), allow_unused=True)
@@ -173,7 +213,7 @@ def test_against_the_obvious_implementation(name):
 @every_objective
 def test_the_gradient_by_differences(name):
     """In double precision, along a random direction through all parameters."""
-    asked, batch = Asked(name), small_batch(LENGTHS, [name])
+    asked, batch = Asked(name), asked_batch([name])
     asked.network.double()
     asked.head.double()
     draw = torch.Generator().manual_seed(3)
@@ -194,7 +234,7 @@ def test_the_gradient_by_differences(name):
 @every_objective
 def test_reads_name_all_that_is_read(name):
     """What is not named may be anything: only pooled and named states reach the loss."""
-    asked, batch = Asked(name), small_batch(LENGTHS, [name])
+    asked, batch = Asked(name), asked_batch([name])
     hidden = asked.hidden(batch, all_slots=True)
     reads = asked.objective.reads(batch)
     spoiled = torch.full_like(hidden.packed, torch.nan)
@@ -221,9 +261,22 @@ def test_next_token_asks_all_but_the_last():
     assert targets.label.tolist() == rows.original[at].tolist()
 
 
-def test_next_sentence_asks_rows_with_a_label():
-    rows = rows_of([3, 3, 3, 3])
-    labels = replace(rows, label=torch.tensor([1, -1, 0, -1]).numpy())
-    targets = OBJECTIVES.get("next_sentence")().ask(labels, 3)
+@pytest.mark.parametrize("name", PAIR_OF)
+def test_a_question_about_segments_asks_rows_with_a_label(name):
+    objective, classes = OBJECTIVES.get(name)(), len(PAIRS.get(PAIR_OF[name]).labels)
+    rows = replace(rows_of([3, 3, 3, 3]), label=np.array([classes - 1, -1, 0, -1]))
+    targets = objective.ask(rows, 3)
     assert targets.index.tolist() == [0, 2]
-    assert targets.label.tolist() == [1, 0]
+    assert targets.label.tolist() == [classes - 1, 0]
+    head = objective.head(small_network().shape)
+    assert head.dense.weight.shape == (classes, 16)
+    assert objective.count(batch_of(rows, [name])) == 2
+
+
+def test_the_classes_of_every_question():
+    classes = {name: PAIRS.get(pair).labels for name, pair in PAIR_OF.items()}
+    assert classes["next_sentence"] == ("next", "other")
+    assert classes["sentence_order"] == ("order", "swapped")
+    assert classes["three_way"] == ("next", "previous", "other")
+    assert classes["sentence_distance"] == ("adjacent", "same_document", "other")
+    assert classes["segment_order"] == ("1", "12", "21", "123", "132", "213", "231", "312", "321")

@@ -114,7 +114,7 @@ def test_both_themes_can_be_read(colours, series):
     for name in ("ink", "soft", "accent"):
         assert contrast(colours[name], colours["paper"]) >= 4.5
         assert contrast(colours[name], colours["panel"]) >= 4.5
-    for kind in ("mask", "random", "keep", "similar", "other"):
+    for kind in ("mask", "random", "keep", "similar", "other", "unmatched", "infilled", "ngram"):
         assert contrast(colours[kind], colours[f"{kind}-back"]) >= 4.5
     for colour in series:
         assert contrast(colour, colours["paper"]) >= 3.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib import import_module
 from random import Random
 
 import numpy as np
@@ -12,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskery.randomness import key, scalars
-from maskery.rows.config import RowsConfig
+from maskery.rows import plan as planning
+from maskery.rows.config import PAIRS, RowsConfig
 from maskery.rows.pairs import cut, kept
 from maskery.rows.plan import Draft, plan_rows
 
@@ -90,7 +93,16 @@ def test_segment_pairs_equal_the_slow_walk(length, short):
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(2, 200))
 def test_kept_lengths_equal_the_slow_cut(a, b, limit):
     from_a, from_b = slow_cut(a, b, limit)
-    assert kept(a, b, limit) == (a - from_a, b - from_b)
+    assert kept((a, b), limit) == [a - from_a, b - from_b]
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.integers(4, 200))
+def test_tokens_leave_the_longest_of_many(sizes, limit):
+    left = list(sizes)
+    while sum(left) > limit:
+        longest = max(range(len(left)), key=lambda place: (left[place], place))
+        left[longest] -= 1
+    assert kept(sizes, limit) == left
 
 
 def test_every_cut_token_falls_in_front_or_behind_by_a_fair_coin():
@@ -187,3 +199,105 @@ def test_sentence_pairs_use_each_sentence_once_and_half_are_random():
     assert np.array_equal(plan.piece_end[a][plan.label == 0], plan.piece_start[b][plan.label == 0])
     last = plan.counts["one_sentence_chunks"]
     assert share_is(int((plan.label == 0).sum()), len(plan) - last, 0.5)
+
+
+BUILDERS = ("next", "order", "three", "distance")
+
+
+class Overheard:
+    """The table of pairs, writing down what each builder is offered."""
+
+    def __init__(self):
+        self.offered = []
+
+    def get(self, name):
+        pair = PAIRS.get(name)
+
+        def make(outline, document, first, split, end, target, draw):
+            self.offered.append((document, first, split, end, target))
+            return pair.make(outline, document, first, split, end, target, draw)
+
+        return replace(pair, make=make)
+
+
+@pytest.mark.parametrize("kind", ["segment_pair", "sentence_pair"])
+def test_all_builders_are_offered_the_same_chunks(kind, monkeypatch):
+    """A chunk depends on the sentence at which it begins, not on who makes pairs of it."""
+    store, reach = random_store(4, 300), {}
+    module = import_module(f"maskery.rows.{kind}")
+    for name in BUILDERS:
+        overheard = Overheard()
+        monkeypatch.setattr(module, "PAIRS", overheard)
+        planning._PLANS.clear()
+        plan = plan_rows(RowsConfig(kind=kind, pair=name, short=0.0), store, 64, 0)
+        assert len(overheard.offered) == len(plan)
+        for document, first, split, end, target in overheard.offered:
+            assert first < split <= end
+            assert reach.setdefault((document, first), (end, target)) == (end, target)
+    edge, starts = store.sentence_start, store.document_start
+    for (document, first), (end, target) in reach.items():
+        stop = first + 1 if kind == "segment_pair" else min(first + 2, starts[document + 1])
+        while kind == "segment_pair" and edge[stop] - edge[first] < target and stop < starts[document + 1]:
+            stop += 1
+        assert end == stop
+
+
+@given(st.lists(st.integers(1, 20), min_size=6, max_size=6), st.integers(0, 50))
+def test_builders_make_their_pairs_of_the_two_halves_they_are_given(lengths, seed):
+    """Sentences 1, 2 | 3 of a document of six: label 0 is the halves as they stand, whoever is asked."""
+    outline = planning.outline_of(FakeStore([lengths, [3, 4]]), "train")
+    edge, draw = outline.sentence, Random(seed)
+    first, second = (edge[1], edge[3]), (edge[3], edge[4])
+    for name in BUILDERS:
+        for _ in range(6):
+            *stretches, label, resume = PAIRS.get(name).make(outline, 0, 1, 3, 4, edge[4] - edge[1], draw)
+            a, b = tuple(stretches[:2]), tuple(stretches[2:])
+            meaning = PAIRS.get(name).labels[label]
+            if meaning in ("next", "order", "adjacent"):
+                assert (a, b, resume) == (first, second, 4)
+            elif meaning in ("swapped", "previous"):
+                assert (a, b, resume) == (second, first, 4)
+            else:
+                assert first in (a, b)
+                assert resume == 3, "what was not used is put back"
+
+
+def test_exchanged_is_not_another_document():
+    """Sentence order never looks outside its document, and next sentence never exchanges."""
+    store = random_store(8, 200)
+    for kind in ("segment_pair", "sentence_pair"):
+        for name in ("order", "next"):
+            plan = plan_rows(RowsConfig(kind=kind, pair=name), store, 64, 0)
+            one = np.flatnonzero(plan.label == 1)
+            a, b = plan.piece_start[plan.row_start[one]], plan.piece_start[plan.row_start[one] + 1]
+            same = np.array([store.document_of(x) == store.document_of(y) for x, y in zip(a, b, strict=True)])
+            assert same.all() if name == "order" else not same.any()
+            assert name == "next" or (b < a).all()
+
+
+def test_too_long_a_pair_of_neighbours_still_touches():
+    plan = plan_rows(RowsConfig(pair="distance", short=0.0), random_store(2, 400, (3, 20), (20, 60)), 64, 0)
+    near, rest = np.flatnonzero(plan.label == 0), np.flatnonzero(plan.label > 0)
+    assert plan.counts["cut_rows"] > len(plan) / 2
+    assert len(rest) > len(near)
+    a, b = plan.row_start[near], plan.row_start[near] + 1
+    assert np.array_equal(plan.piece_end[a], plan.piece_start[b])
+
+
+@pytest.mark.parametrize("kind", ["segment_pair", "sentence_pair"])
+@pytest.mark.parametrize(("pair", "classes"), [("order", 2), ("three", 3), ("distance", 3)])
+def test_lengths_say_little_about_the_label(kind, pair, classes):
+    """The best guess from the lengths of both segments, in cells of equal rows, on rows it has not seen."""
+    store = random_store(1, 1500, (2, 40), (3, 40))
+    plan = plan_rows(RowsConfig(kind=kind, pair=pair, copies=2), store, 64, 0)
+    asked = np.flatnonzero(plan.label >= 0)
+    a, b, label = plan.row_start[asked], plan.row_start[asked] + 1, plan.label[asked]
+    cell = np.zeros(len(asked), dtype=int)
+    for size in (plan.piece_end[a] - plan.piece_start[a], plan.piece_end[b] - plan.piece_start[b]):
+        cell = cell * 12 + np.searchsorted(np.quantile(size, np.arange(1, 12) / 12), size)
+    half = np.arange(len(asked)) % 2 == 0
+    table = np.zeros((144, classes))
+    np.add.at(table, (cell[half], label[half]), 1)
+    hits = table.argmax(1)[cell[~half]] == label[~half]
+    assert len(hits) > 5000
+    assert hits.mean() < 1 / classes + 0.05

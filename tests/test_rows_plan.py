@@ -11,10 +11,15 @@ from pydantic import ValidationError
 
 from maskery.errors import CorpusError, RecipeError, RefusedError
 from maskery.rows import plan as planning
-from maskery.rows.config import KINDS, ONE_SEGMENT, PAIRS, RowsConfig
+from maskery.rows.config import KINDS, ONLY_PAIR, PAIRS, RowsConfig
 from maskery.rows.plan import plan_rows
 
-COMBINATIONS = [(k, p) for k in KINDS.names() for p in PAIRS.names() if p == "none" or k not in ONE_SEGMENT]
+COMBINATIONS = [
+    (kind, pair)
+    for kind in KINDS.names()
+    for pair in PAIRS.names()
+    if pair == ONLY_PAIR.get(kind, pair) and (kind in ONLY_PAIR or pair != "permuted")
+]
 
 documents = st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=8)
 
@@ -53,35 +58,18 @@ def check_plan(plan, store, config, length, split):
         homes = [store.document_of(start) for start, _, _ in pieces]
         assert homes == [store.document_of(end - 1) for _, end, _ in pieces], "a piece lies in one document"
         assert set(homes) <= mine
-        if config.pair == "next":
-            assert [segment for *_, segment in pieces] == [0, 1]
-            assert plan.label[row] in (0, 1)
-            if plan.label[row] == 1:
-                assert homes[0] != homes[1]
-            else:
-                check_next(pieces, homes, store, length)
-        else:
-            assert {segment for *_, segment in pieces} == {0}
-            assert plan.label[row] == -1
-
-
-def check_next(pieces, homes, store, length):
-    """B follows A: exactly where the row was not cut, else across one sentence boundary with all else cut away."""
-    (_, a_end, _), (b_start, b_end, _) = pieces
-    assert homes[0] == homes[1]
-    assert a_end <= b_start
-    boundaries = store.sentence_start
-    assert np.searchsorted(boundaries, b_start, side="right") > np.searchsorted(boundaries, a_end - 1, side="right")
-    if sum(end - start for start, end, _ in pieces) < length - 3:
-        assert a_end == b_start
-        assert a_end in boundaries
-        assert b_end in boundaries
+        asked = plan.label[row] >= 0
+        assert asked or config.pair not in ("next", "permuted")
+        assert plan.label[row] < max(1, len(PAIRS.get(config.pair).labels))
+        in_pair = asked and config.pair != "permuted"
+        assert [segment for *_, segment in pieces] == ([0, 1] if in_pair else [0] * len(pieces))
+        assert asked or config.pair == "none" or len(pieces) == 1
 
 
 @pytest.mark.parametrize(("kind", "pair"), COMBINATIONS)
 @given(documents, st.integers(5, 60), st.integers(0, 9), st.integers(1, 3), st.data())
 @settings(max_examples=60, deadline=None)
-def test_rows_fit_and_say_the_truth(kind, pair, lengths, length, seed, copies, data):
+def test_rows_fit(kind, pair, lengths, length, seed, copies, data):
     heldout = {0, 1} | data.draw(st.sets(st.integers(2, len(lengths) + 1)))
     store = FakeStore([[4], [1, 5], *lengths, [3], [2, 2]], heldout)
     config = RowsConfig(kind=kind, pair=pair, copies=copies, short=0.3)
@@ -102,15 +90,17 @@ def test_a_plan_is_pure_and_reads_no_token(kind, pair):
     assert not plan.piece_start.flags.writeable
 
 
-@pytest.mark.parametrize(("kind", "pair"), [c for c in COMBINATIONS if c[0] == "segment_pair" or c[1] == "next"])
+@pytest.mark.parametrize(("kind", "pair"), [c for c in COMBINATIONS if c[0] == "segment_pair" or c[1] != "none"])
 def test_seeds_and_copies_differ(kind, pair):
     store = random_store(1, 40)
     config = RowsConfig(kind=kind, pair=pair, copies=2)
     plan = plan_rows(config, store, 64, 7)
     assert not same(plan, plan_rows(config, store, 64, 8))
     first = len(plan_rows(config.model_copy(update={"copies": 1}), store, 64, 7))
-    one, other = plan.piece_start[plan.row_start[:first]], plan.piece_start[plan.row_start[first:-1]]
-    assert not np.array_equal(one, other[: len(one)])
+    one, other = (
+        plan.piece_start[part] for part in np.split(np.arange(len(plan.piece_start)), [plan.row_start[first]])
+    )
+    assert not np.array_equal(one, other)
 
 
 def test_a_few_plans_are_kept():
@@ -141,13 +131,28 @@ def test_empty_sentences_and_documents_are_left_out_and_counted():
     assert plan.counts["empty_documents"] == 2
 
 
-def test_one_document_makes_no_random_pair():
+@pytest.mark.parametrize("split", ["train", "heldout"])
+@pytest.mark.parametrize(
+    ("pair", "question"), [("next", "next_sentence"), ("three", "three_way"), ("distance", "sentence_distance")]
+)
+@pytest.mark.parametrize("kind", ["segment_pair", "sentence_pair"])
+def test_one_document_has_no_other(kind, pair, question, split):
     store = FakeStore([[5, 6, 7], [5, 5]], heldout=[1])
-    for kind in ("segment_pair", "sentence_pair"):
-        for split in ("train", "heldout"):
-            with pytest.raises(RefusedError, match=f"{split} part") as caught:
-                plan_rows(RowsConfig(kind=kind), store, 32, 0, split)
-            assert "rows.pair=none" in caught.value.repair
+    with pytest.raises(RefusedError, match=f"{split} part") as caught:
+        plan_rows(RowsConfig(kind=kind, pair=pair), store, 32, 0, split)
+    assert question in caught.value.cause
+    assert pair in caught.value.where
+    assert ("--heldout" in caught.value.repair) == (split == "heldout")
+    for choice in ("order", "none"):
+        assert f"--set rows.pair={choice}" in caught.value.repair
+    assert caught.value.repair.count(f"--set objectives.{question}=false") == 2
+
+
+@pytest.mark.parametrize(("kind", "pair"), [each for each in COMBINATIONS if each[1] in ("order", "none", "permuted")])
+def test_one_document_is_enough_without_another(kind, pair):
+    plan = plan_rows(RowsConfig(kind=kind, pair=pair), FakeStore([[5, 6, 7, 3]]), 32, 0)
+    assert len(plan) > 0
+    assert pair == "none" or (plan.label >= 0).all()
 
 
 def test_no_text_and_no_room():
@@ -162,5 +167,10 @@ def test_pairs_belong_to_kinds_that_make_them():
     assert RowsConfig(kind="full_sentences").pair == "none"
     assert RowsConfig(kind="segment_pair").pair == "next"
     assert RowsConfig.model_validate(RowsConfig(kind="doc_sentences").plain()).pair == "none"
-    with pytest.raises(ValidationError, match=r"rows\.pair=none"):
+    assert RowsConfig(kind="permuted_segments").pair == "permuted"
+    with pytest.raises(ValidationError, match="'none' only"):
         RowsConfig(kind="full_sentences", pair="next")
+    with pytest.raises(ValidationError, match="'permuted' only"):
+        RowsConfig(kind="permuted_segments", pair="order")
+    with pytest.raises(ValidationError, match="needs kind 'permuted_segments'"):
+        RowsConfig(kind="sentence_pair", pair="permuted")

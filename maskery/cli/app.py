@@ -26,6 +26,7 @@ VERBS: dict[str, Verb] = {
     "corpus": Verb("maskery.cli.corpus:app", "Turn text files into a corpus"),
     "inspect": Verb("maskery.cli.inspect:inspect", "Show the rows that training will see"),
     "pretrain": Verb("maskery.cli.pretrain:pretrain", "Train a model from a recipe and a corpus"),
+    "compare": Verb("maskery.cli.compare:compare", "Train several variants alike and examine them alike"),
     "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),
     "explain": Verb("maskery.cli.explain:explain", "Show where the attention heads look in a text"),
     "fill": Verb("maskery.cli.fill:fill", "Fill the [MASK] in a text"),

@@ -1,23 +1,20 @@
-"""How many steps a time or a number of tokens makes. A budget is measured once; then only the steps count."""
+"""How many steps a time makes. A budget is measured once; then only the steps count."""
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-
 from maskery.corpus.mixture import Corpora
 from maskery.errors import InputError
-from maskery.feed import Feed
-from maskery.phases import Phase, phases_of
+from maskery.phases import Phase
 from maskery.recipes.recipe import Recipe
 from maskery.train import machine
 from maskery.train.build import build_trainer
 from maskery.train.ranks import Ranks, said_nowhere
+from maskery.train.tokens import shares
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _UPDATES = 8
@@ -49,12 +46,6 @@ class Speed:
     """Of one update."""
 
 
-def shares(recipe: Recipe) -> list[tuple[Phase, float]]:
-    """The phases of a recipe and the part of all steps that each takes."""
-    phases = phases_of(recipe.training)
-    return [(phase, (phase.stop - phase.first) / recipe.training.steps) for phase in phases]
-
-
 def measure(
     recipe: Recipe, corpus: Corpora, budget: float, ranks: Ranks | None = None, fsdp: bool = False
 ) -> list[Speed]:
@@ -82,19 +73,3 @@ def steps_within(seconds: float, speeds: list[Speed], eval_every: int, eval_rows
     evaluation = _EVALUATION * eval_rows * a_row
     each = step + (evaluation / eval_every if eval_every else 0.0)
     return max(1, int((_HEADROOM * seconds - evaluation) / each))
-
-
-def slots_per_row(feed: Feed, phase: Phase) -> float:
-    """Mean number of real positions: the tokens, [CLS], and a [SEP] behind each piece; by the shares of the corpora."""
-    plan = feed.plan(phase)
-    pieces = np.concatenate(([0], np.cumsum(plan.piece_end - plan.piece_start + 1)))
-    slots = np.diff(pieces[plan.row_start[plan.part_start]])
-    rows = np.diff(plan.part_start)
-    return float(feed.shares(phase) @ (slots / rows + 1))
-
-
-def steps_for_tokens(tokens: int, recipe: Recipe, corpus: Corpora) -> tuple[int, float]:
-    """The number of steps that read so many real positions, and how many one step reads in the mean."""
-    feed = Feed(recipe, corpus, recipe.training.seed)
-    each = sum(share * phase.batch * slots_per_row(feed, phase) for phase, share in shares(recipe))
-    return max(1, math.ceil(tokens / each)), each

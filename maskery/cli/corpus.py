@@ -1,4 +1,4 @@
-"""`maskery corpus build`: text files in, a corpus folder out, and what was counted on the way."""
+"""`maskery corpus build`: text files in, a corpus folder out, and what was counted on the way. `mark` is beside it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery.cli.mark import mark
 from maskery.cli.settings import JsonOption, new_app
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ def build(
     emit_json(summary(made)) if as_json else print_counts(made)
     recipe = "bert" if len(made.documents("train")) > 1 else "roberta"  # pairs need a second document
     say(f"look at its rows: maskery inspect {recipe} --corpus {out}")
+
+
+app.command()(mark)
 
 
 def _told(update: Update) -> Progress:

@@ -1,12 +1,12 @@
-"""`maskery inspect`: the rows that training will see, what was done to them, measured rates beside the recipe's.
-
-A masked slot is shown as `word→[MASK]`, a replaced one as `word→other`, one that was chosen and kept as `word=`.
+"""`maskery inspect`: the rows that training will see, what was done to them, measured rates beside the recipe's; or one
+sentence under several recipes.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,22 +15,30 @@ from maskery.cli.settings import HtmlOption, JsonOption, SetOption, SizeOption, 
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
     from maskery.corpus.mixture import Corpora
     from maskery.feed import Feed
     from maskery.recipes.recipe import Recipe
-    from maskery.rows.ragged import Rows
 
-SHOWN = 3
-STYLES = {"mask": "bold red", "random": "bold yellow", "keep": "bold green", "similar": "bold cyan"}
+MEASURED, DRAWS = 1000, 3
+MANY_ROWS = 400_000
+"""Planning as many takes about two seconds."""
 
 
 def inspect(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file.")],
+    recipe: Annotated[
+        str | None,
+        typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file. --compare names several."),
+    ] = None,
     corpus: Annotated[list[str] | None, corpus_option(" --flow needs none.")] = None,
-    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows to measure.")] = 1000,
+    rows: Annotated[int | None, typer.Option("--rows", metavar="N", help="Rows to measure: 1000.")] = None,
+    step: Annotated[
+        int | None, typer.Option("--step", metavar="N", help="Begin with the rows of this step: 0.")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Corrupt this sentence instead.")] = None,
+    compare: Annotated[
+        str | None, typer.Option("--compare", metavar="A,B,...", help="Show --text under each of these recipes.")
+    ] = None,
+    draws: Annotated[int | None, typer.Option("--draws", metavar="N", help="How often --text is drawn: 3.")] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Draw who sees whom, and look for leaks.")] = False,
     size: SizeOption = None,
     settings: SetOption = None,
@@ -38,43 +46,81 @@ def inspect(
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the first rows that training will see, and measure what corruption did to many of them."""
-    from maskery.cli.output import emit_json, results, save_picture, say
-    from maskery.explain.rows import rates, rows_picture
-    from maskery.feed import Feed
+    """Show the rows that training will see, and measure what corruption did to many of them."""
     from maskery.picture import require_place
-    from maskery.recipes.recipe import check
     from maskery.recipes.recipe import recipe as read
 
-    if rows < 1:
-        raise InputError(f"--rows {rows}: there is nothing to measure", repair="--rows 1000")
+    names = _names(recipe, compare)
+    _require_one_view(flow, text, {"--rows": rows, "--step": step, "--draws": draws, "--compare": compare})
     if html is not None:
         require_place(html)
-    asked = read(recipe, parse_settings(settings), size=size)
-    seed = asked.training.seed if seed is None else seed
+    changes = parse_settings(settings)
+    asked = {name: read(name, changes, size=size) for name in names}
+    first = next(iter(asked.values()))
+    _require_step(step, asked)
+    seed = first.training.seed if seed is None else seed
     store = open_corpora(corpus) if corpus else None
     if flow:
-        _show_flow(asked, store, seed, html, as_json)
-        return
-    if store is None:
+        _show_flow(first, store, seed, html, as_json)
+    elif store is None:
         raise InputError(
             "there are no rows without a corpus", repair="add --corpus DIR, or --flow to draw a made-up row"
         )
-    feed = Feed(asked, store, seed)
-    found = rates(feed, rows)
-    if html is not None:
-        save_picture(rows_picture(feed, found), html)
-    if as_json:
-        emit_json(found)
+    elif text is not None:
+        _show_sentence(asked, store, text, DRAWS if draws is None else draws, seed, step, html, as_json)
+    else:
+        _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, html, as_json)
+
+
+def _names(recipe: str | None, compare: str | None) -> list[str]:
+    """The recipes that are asked for, each once."""
+    if compare is None:
+        if recipe is None:
+            raise InputError("no recipe is named", repair="maskery inspect bert --corpus DIR")
+        return [recipe]
+    names = [name.strip() for name in compare.split(",") if name.strip()]
+    if recipe is not None:
+        raise InputError(
+            "a recipe stands before the options and others behind --compare",
+            repair=f"name all of them behind --compare: --compare {','.join([recipe, *names])}",
+        )
+    if not names:
+        raise InputError("--compare names no recipe", repair="--compare bert,bert-wwm")
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise InputError(f"--compare names {twice} twice", repair=f"--compare {','.join(dict.fromkeys(names))}")
+    return names
+
+
+def _require_one_view(flow: bool, text: str | None, given: dict[str, int | str | None]) -> None:
+    """Rows, one sentence and the flow are three views; an option of another one is refused, not passed over."""
+    if given["--rows"] is not None and int(given["--rows"]) < 1:
+        raise InputError(f"--rows {given['--rows']}: there is nothing to measure", repair=f"--rows {MEASURED}")
+    unused = []
+    if flow:
+        unused = [name for name in ("--compare", "--draws", "--step") if given[name] is not None]
+        unused += ["--text"] * (text is not None)
+    elif text is not None:
+        unused = ["--rows"] * (given["--rows"] is not None)
+    else:
+        for name in ("--compare", "--draws"):
+            if given[name] is not None:
+                raise InputError(f"{name} shows one sentence, and there is none", repair='add --text "a sentence"')
+    if unused:
+        view = "--flow" if flow else "--text"
+        raise InputError(f"{unused[0]} has no meaning with {view}", repair=f"leave out {unused[0]} or {view}")
+
+
+def _require_step(step: int | None, asked: dict[str, Recipe]) -> None:
+    if step is None:
         return
-    console = results()
-    print_rows(feed, console)
-    print_rates(found, console)
-    for name, number in feed.plan(feed.phases[0]).counts.items():
-        if number and name not in ("rows", "tokens"):
-            say(f"when rows of {feed.phases[0].length} slots were planned: {name.replace('_', ' ')} {number:,}")
-    for refusal in check(asked):
-        say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
+    for name, recipe in asked.items():
+        if not 0 <= step < recipe.training.steps:
+            last = recipe.training.steps - 1
+            raise InputError(
+                f"--step {step}: training by {name} has the steps 0 to {last:,}",
+                repair=f"--step {last}, or more steps: --set training.steps=N",
+            )
 
 
 def _show_flow(asked: Recipe, store: Corpora | None, seed: int, html: Path | None, as_json: bool) -> None:
@@ -88,71 +134,85 @@ def _show_flow(asked: Recipe, store: Corpora | None, seed: int, html: Path | Non
     emit_json({"recipe": asked.name, "flow": drawn.plain()}) if as_json else print_flow(drawn, results())
 
 
-def print_rows(feed: Feed, console: Console) -> None:
-    from maskery.explain.rows import row_title
-    from maskery.inspection import visits
+def _show_sentence(
+    asked: dict[str, Recipe],
+    store: Corpora,
+    text: str,
+    draws: int,
+    seed: int,
+    step: int | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    from maskery.cli.knowledge import prepare
+    from maskery.cli.output import emit_json, results, save_picture, say
+    from maskery.cli.sentence import print_sentence
+    from maskery.explain.sentence import masked_sentence
+    from maskery.feed import Feed
+    from maskery.train import knowledge
 
-    step, phase, epochs, numbers = next(visits(feed, SHOWN))
-    rows = feed.corrupted(step, phase, epochs, numbers)
-    for place in range(len(rows)):
-        console.print(row_title(feed, phase, rows, place), soft_wrap=True)
-        for segment in range(int(rows.segment[rows.start[place] : rows.start[place + 1]].max()) + 1):
-            console.print(row_text(rows, place, segment, feed))
-        console.print()
-
-
-def row_text(rows: Rows, place: int, segment: int, feed: Feed) -> Text:
-    """One segment of one row, its chosen slots marked and coloured."""
-    from rich.text import Text
-
-    from maskery.edit import Edit
-
-    slots = range(int(rows.start[place]), int(rows.start[place + 1]))
-    mine = [slot for slot in slots if rows.segment[slot] == segment]
-    before = feed.corpus.tokenizer.shown(rows.original[mine])
-    after = feed.corpus.tokenizer.shown(rows.ids[mine])
-    text = Text(f"  {'AB'[segment] if segment < 2 else segment}")
-    for slot, old, new in zip(mine, before, after, strict=True):
-        edit = Edit(rows.edit[slot])
-        text.append(" ")
-        if edit is Edit.NONE:
-            text.append(old, style="dim" if rows.special[slot] else "")
-        else:
-            text.append(f"{old}=" if edit is Edit.KEEP else f"{old}→{new}", style=STYLES.get(edit.name.lower(), "bold"))
-    return text
+    for recipe in asked.values():
+        prepare(recipe, store)
+        if recipe.corruption.replace.similar and recipe.knowledge.synonyms:
+            for remark in knowledge.tell(Feed(recipe, store, seed)):
+                say(remark)
+    found = masked_sentence(asked, store, text, draws, seed, step)
+    if html is not None:
+        save_picture(found.picture(), html)
+    emit_json(found.plain()) if as_json else print_sentence(found, results())
 
 
-def print_rates(found: dict[str, Any], console: Console) -> None:
-    from maskery.cli.output import counted
+def _show_rows(
+    asked: Recipe, store: Corpora, count: int, step: int, seed: int, html: Path | None, as_json: bool
+) -> None:
+    from maskery.cli.knowledge import prepare
+    from maskery.cli.output import counted, emit_json, late_progress, results, save_picture, say
+    from maskery.cli.rates import print_rates
+    from maskery.cli.rows import print_rows
+    from maskery.explain.rows import rows_picture
+    from maskery.feed import Feed
+    from maskery.inspection import rates
+    from maskery.phases import phase_at
+    from maskery.recipes.recipe import check
+    from maskery.train import knowledge
 
-    asked = found["nominal"]
-    told = f"measured over {counted(found['rows'], 'row')}, {counted(found['tokens'], 'position')}"
-    console.print(f"{told} (recipe's own figure behind)")
-    lines = {"chosen": f"{_percent(found['chosen_rate'])} of ordinary positions  ({_percent(asked['chosen_rate'])})"}
-    for name in {**asked["replaced"], **found["replaced"]}:
-        share = f"{_percent(found['replaced'].get(name, 0.0))} of the chosen"
-        lines[f"  {name}"] = f"{share}  ({_percent(asked['replaced'].get(name, 0.0))})"
-    for name, share in found["pair"].items():
-        lines[f"pair {name}"] = f"{_percent(share)} of pairs"
-    if found["replaced"]:
-        spans = found["span_words"]
-        lines["unit"] = str(found["unit"])
-        lines["runs of chosen"] = f"{spans['mean']:.2f} words in the mean: {_histogram(spans['histogram'])}"
-        lines["spans as drawn"] = f"{spans['drawn_mean']:.2f} words in the mean: {_histogram(spans['drawn_histogram'])}"
-        lines["words split"] = f"{_percent(found['words_split'])} of the words touched"
-    if len(found["corpora"]) > 1:
-        for name, share in asked["corpora"].items():
-            lines[f"corpus {name}"] = f"{_percent(found['corpora'][name])} of rows  ({_percent(share)})"
-    width = max(map(len, lines))
-    for name, value in lines.items():
-        console.print(f"  {name:{width}}  {value}")
+    prepare(asked, store)
+    feed = Feed(asked, store, seed)
+    for remark in knowledge.tell(feed):
+        say(remark)
+    _plan(feed, step)
+    with late_progress("rows measured", count) as told:
+        found = rates(feed, count, step, told)
+    if html is not None:
+        save_picture(rows_picture(feed, found), html)
+    if as_json:
+        emit_json(found.plain())
+    else:
+        console = results()
+        print_rows(feed, step, console)
+        print_rates(found, console)
+    if found.measured.rows < count:
+        say(f"{counted(found.measured.rows, 'row')} measured, not {count:,}: then another stage begins")
+    again = found.measured.rows - len(found.measured.plan_rows)
+    if again:
+        say(f"{again:,} of the rows came again: there are {len(found.measured.plan_rows):,} different ones in the plan")
+    phase = phase_at(feed.phases, step)
+    for name, number in feed.plan(phase).counts.items():
+        if number and name not in ("rows", "tokens"):
+            say(f"when rows of {phase.length} slots were planned: {name.replace('_', ' ')} {number:,}")
+    for refusal in check(asked):
+        say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
+def _plan(feed: Feed, step: int) -> None:
+    """Plan the rows, with a sign of life where there are many."""
+    from maskery.cli.output import progress
+    from maskery.phases import phase_at
 
-
-def _histogram(shares: dict[str, float]) -> str:
-    ordered = sorted(shares.items(), key=lambda item: int(item[0]))
-    shown = ", ".join(f"{length}: {_percent(share)}" for length, share in ordered[:10])
-    return shown + (f", longer: {_percent(sum(share for _, share in ordered[10:]))}" if len(ordered) > 10 else "")
+    phase = phase_at(feed.phases, step)
+    tokens = sum(part.tokens.size for part in feed.parts) * feed.recipe.rows.copies
+    if tokens / phase.length < MANY_ROWS:
+        return
+    with progress("planning rows") as update:
+        update(0, math.inf, "cutting documents into rows")
+        feed.plan(phase)

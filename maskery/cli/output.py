@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
@@ -109,6 +109,25 @@ def progress(
                 bars.tasks[0].total = None  # the only way to take it back
 
         yield update
+
+
+@contextmanager
+def late_progress(
+    label: str, total: float, *, after: float = 2.0, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[float], None]]:
+    """A bar that comes only if the work takes longer than `after` seconds."""
+    begun = clock()
+    with ExitStack() as opened:
+        update: Update | None = None
+
+        def told(done: float) -> None:
+            nonlocal update
+            if update is None and clock() - begun > after:
+                update = opened.enter_context(progress(label, total))
+            if update is not None:
+                update(done)
+
+        yield told
 
 
 class _Lines:

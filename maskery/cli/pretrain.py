@@ -126,6 +126,7 @@ def _pretrain(
 def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float, fsdp: bool = False) -> Recipe:
     """The recipe with nothing left open; every automatic choice is told. The first rank reads the run's folder."""
     from maskery.cli.choices import choices, resolve
+    from maskery.cli.knowledge import prepare
     from maskery.cli.output import say
     from maskery.train.ranks import joined
     from maskery.train.schedules import rate
@@ -138,6 +139,7 @@ def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float,
     for choice in chosen:
         say(choice.reason if stored is None else f"as the run was started: {_values(resolved, choice, asked)}")
     resolved.require()
+    prepare(resolved, corpus)
     settled = _with_saving(_with_steps(resolved, asked, corpus, stored, began, fsdp), asked)
     if settled.training.steps == 1 and rate(settled.training, 1) == 0:
         say(f"warning: the only update has rate 0 (decay {settled.training.decay}): no weight moves; give more --steps")
@@ -175,11 +177,12 @@ def _with_steps(
     from maskery.cli.choices import CPU_BUDGET, on_cpu
     from maskery.cli.output import counted, say
     from maskery.train.ranks import joined
+    from maskery.train.tokens import steps_for_tokens
 
     if asked.tokens is None and asked.budget is None and "training.steps" in asked.given:
         return resolved
     if asked.tokens is not None:
-        steps, each = budget.steps_for_tokens(asked.tokens, resolved, corpus)
+        steps, each = steps_for_tokens(asked.tokens, resolved, corpus)
         say(f"--tokens {asked.tokens:,}: {counted(steps, 'step')} of {each:,.0f} positions in the mean")
         return resolved.changed({"training.steps": steps})
     if stored is not None:
@@ -255,13 +258,13 @@ def train(
 
 def meter_of(resolved: Recipe, corpus: Corpora, world: int = 1) -> Meter:
     """A meter that knows what a token costs in the first phase, and what this machine can do with each rank."""
-    from maskery.cli.budget import slots_per_row
     from maskery.cli.live import Meter
     from maskery.feed import Feed
     from maskery.model.cost import forward_flops
     from maskery.objectives.tokens import TokenObjective
     from maskery.train.build import first_rows
     from maskery.train.machine import matmul_peak
+    from maskery.train.tokens import slots_per_row
 
     feed = Feed(resolved, corpus, resolved.training.seed)
     batch = first_rows(feed, 64)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 app = new_app("List, show and compare recipes.")
 _NARROW = 100
 """Columns of a terminal below which a table is no longer easy to read."""
+_WIDE = 170
+"""The same for the table of improvements, which has thirteen."""
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file.")]
 
@@ -22,21 +24,25 @@ RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="A name, o
 @app.callback(invoke_without_command=True)
 def list_recipes(
     context: typer.Context,
-    markdown: Annotated[bool, typer.Option("--table", help="As a Markdown table, for a document.")] = False,
+    improvements: Annotated[
+        bool,
+        typer.Option("--table", help="What each does that bert does not; Markdown where it is no terminal."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the recipes and their answers to the six questions."""
     if context.invoked_subcommand is not None:
-        if markdown or as_json:
+        if improvements or as_json:
             raise typer.BadParameter(f"options go after the command: maskery recipes {context.invoked_subcommand} ...")
         return
+    _list_improvements(as_json) if improvements else _list_answers(as_json)
+
+
+def _list_answers(as_json: bool) -> None:
     from maskery.cli.output import emit_json, results
     from maskery.recipes.recipe import recipe, table
 
     rows = table()
-    if markdown:
-        print(_markdown(rows))
-        return
     told = [recipe(row["name"]) for row in rows]
     if as_json:
         emit_json(
@@ -51,6 +57,29 @@ def list_recipes(
     console.print()
     for each in told:
         console.print(f"{each.name} ({each.paper}): {each.problem}")
+
+
+def _list_improvements(as_json: bool) -> None:
+    from maskery.cli.output import emit_json, results
+    from maskery.recipes.matrix import COLUMNS, matrix
+
+    found, console = matrix(), results()
+    names = {column.key: f"{column.en} {column.zh}" for column in COLUMNS}
+    if as_json:
+        columns = {column.key: {"en": column.en, "zh": column.zh} for column in COLUMNS}
+        emit_json({"columns": columns, "recipes": found})
+    elif not console.is_terminal:
+        print(_markdown([{"name": name} | _ticked(names, has) for name, has in found.items()]))
+    elif console.width >= _WIDE:
+        heads = {key: name.replace(" ", "\n") for key, name in names.items()}
+        _print_rows(console, [{"name": name} | _ticked(heads, has) for name, has in found.items()])
+    else:
+        for name, has in found.items():
+            console.print(f"{name}: {', '.join(names[key] for key in names if has[key]) or '-'}")
+
+
+def _ticked(names: dict[str, str], has: dict[str, bool]) -> dict[str, str]:
+    return {name: "✔" if has[key] else "" for key, name in names.items()}
 
 
 @app.command()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from maskery.corpus.reader import lines
 from maskery.corpus.sources import Progress, Source, gathered
 from maskery.corpus.survey import Survey, survey
 from maskery.corpus.workers import encode_all
-from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, StoreWriter
+from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, StoreWriter, fingerprint
 from maskery.errors import ExistsError, InputError, TextError, UnknownName
 from maskery.files import MANIFEST, describe, new_folder, require_writable, sealed, write_json, write_text
 from maskery.text.dictionary import Dictionary
@@ -174,11 +173,10 @@ def _fill(
         write_text(folder / DICTIONARY, dictionary.text)
         written.append(DICTIONARY)
     described = describe(folder, written)
-    checksums = "".join(f"{name} {described[name]['sha256']}\n" for name in sorted(DATA))
     manifest = {
         "maskery": "corpus",
         "format": FORMAT,
-        "fingerprint": sha256(f"{checksums}{tokenizer.fingerprint}\n".encode()).hexdigest(),
+        "fingerprint": fingerprint(described, tokenizer.fingerprint),
         "vocabulary": tokenizer.vocabulary,
         "specials": asdict(tokenizer.specials),
         "tokenizer": {"fingerprint": tokenizer.fingerprint, "note": tokenizer.note},

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.corpus import builder
+from maskery.corpus import builder, mark
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, token_dtype
 from maskery.errors import CorpusError, UnknownName
@@ -89,6 +89,7 @@ class Corpus:
         return cls(path)
 
     build = staticmethod(builder.build)
+    mark = mark.mark
 
     def __reduce__(self) -> tuple[Callable[[Path], Corpus], tuple[Path]]:
         """Another process opens the folder itself: nothing that is mapped is copied."""

@@ -13,7 +13,10 @@ documents, if they are kept at all, fall on the same side.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +31,12 @@ DICTIONARY = "dictionary.txt"
 
 def token_dtype(vocabulary: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
+
+
+def fingerprint(described: Mapping[str, Mapping[str, Any]], tokenizer: str) -> str:
+    """Of a store's data and its tokenizer: equal for corpora that training cannot tell apart."""
+    checksums = "".join(f"{name} {described[name]['sha256']}\n" for name in sorted(DATA))
+    return sha256(f"{checksums}{tokenizer}\n".encode()).hexdigest()
 
 
 class StoreWriter:

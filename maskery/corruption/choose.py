@@ -34,6 +34,15 @@ def choose(
     """`cost` (U,) is what a unit takes of the budget (B,): its slots, or its words. `whole`: no span is shortened."""
     alone = len(spans.count) == 0 or spans.count.max() == 1
     taken, count = _one_by_one(spans, cost, budgets) if alone else _rounds(spans, cost, budgets, whole)
+    return _slots(units, spans, taken, count)
+
+
+def all_of(units: Units, spans: Spans) -> Chosen:
+    """Every span as it is, whatever it costs; none meets another."""
+    return _slots(units, spans, np.arange(len(spans.row)), spans.count)
+
+
+def _slots(units: Units, spans: Spans, taken: NDArray[np.int64], count: NDArray[np.int64]) -> Chosen:
     unit = np.repeat(spans.first[taken], count) + ramp(count)
     span, length = np.repeat(taken, count), units.length[unit]
     slot = np.repeat(units.start[unit], length) + ramp(length)
@@ -60,10 +69,8 @@ def _one_by_one(
             taken = np.flatnonzero(kept)
             return taken, kept[taken]
         row, price = spans.row[open_spans], cost[spans.first[open_spans]]
-        used = np.cumsum(price)
-        before = used - price
-        begin = np.searchsorted(row, row)
-        fits = used - before[begin] <= left[row]
+        whole = np.bincount(row, price, minlength=len(left)).astype(np.int64)
+        fits = np.cumsum(price) - (np.cumsum(whole) - whole)[row] <= left[row]
         kept[open_spans[fits]] = 1
         left -= np.bincount(row[fits], price[fits], minlength=len(left)).astype(np.int64)
         open_spans = open_spans[~fits]

@@ -17,7 +17,14 @@ UNITS: Registry[Any] = Registry(
     {name: f"maskery.corruption.units:{name}" for name in ("token", "word", "phrase", "entity")},
 )
 LAWS: Registry[Law] = Registry(
-    "span law", {name: f"maskery.corruption.laws:{name}" for name in ("single", "weights", "geometric", "poisson")}
+    "span law",
+    {
+        "single": "maskery.corruption.laws:single",
+        "weights": "maskery.corruption.laws:weights",
+        "geometric": "maskery.corruption.laws:geometric",
+        "poisson": "maskery.corruption.laws:poisson",
+        "fragment": "maskery.corruption.laws:fragment",
+    },
 )
 SOURCES: Registry[Any] = Registry(
     "source of random tokens",
@@ -27,8 +34,12 @@ SOURCES: Registry[Any] = Registry(
         "corpus": "maskery.corruption.replace:from_corpus",
     },
 )
-_NUMBERS = {"single": (), "weights": ("weights",), "geometric": ("p", "longest"), "poisson": ("mean",)}
-"""The numbers that each law reads."""
+_NUMBERS: dict[str, tuple[str, ...]] = {
+    "weights": ("weights",),
+    "geometric": ("p", "longest"),
+    "poisson": ("mean",),
+}
+"""The numbers that a law reads, where there are any."""
 
 
 class SpanConfig(Config):
@@ -45,9 +56,14 @@ class SpanConfig(Config):
 
     @model_validator(mode="after")
     def _numbers_of_the_law(self) -> SpanConfig:
+        read = ("law", *_NUMBERS.get(self.law, ()))
         for name, field in SpanConfig.model_fields.items():
-            if name != "law" and name not in _NUMBERS[self.law] and getattr(self, name) != field.default:
-                raise ValueError(f"law {self.law!r} has no number {name!r}")
+            if name not in read and getattr(self, name) != field.default:
+                known = f"; it reads {' and '.join(read[1:])}" if read[1:] else ""
+                raise ValueError(
+                    f"law {self.law!r} does not read {name!r}{known}: leave it out, or set it back to its default "
+                    f"({list(field.default) if isinstance(field.default, tuple) else field.default})"
+                )
         if self.law == "weights" and (not any(self.weights) or min(self.weights) < 0):
             raise ValueError("law 'weights' needs weights that are not negative, one of them above 0: [0.4, 0.3, 0.2]")
         return self
@@ -67,9 +83,11 @@ class ReplaceConfig(Config):
 
     @model_validator(mode="after")
     def _sum(self) -> ReplaceConfig:
-        total = sum(self.plain().values())
+        shares = self.plain()
+        total = sum(shares.values())
         if abs(total - 1) > 1e-6:
-            raise ValueError(f"shares sum to {total:g}, not to 1")
+            given = " + ".join(f"{name} {share:g}" for name, share in shares.items() if share)
+            raise ValueError(f"shares sum to {total:g}, not to 1: {given or 'all are 0'}")
         return self
 
 
@@ -119,6 +137,8 @@ class CorruptionConfig(Config):
     unit: Annotated[str, AfterValidator(UNITS.validator())] = "token"
     when: Literal["static", "dynamic"] = "dynamic"
     """static: a row of the plan has one corruption for ever; dynamic: a new one in every epoch."""
+    masks: int = Field(1, ge=1)
+    """static: how many corruptions a row has; epochs take them in turn."""
     decide: Literal["token", "word", "span"] = "token"
     """What one draw of mask / random / keep / similar covers."""
     random_from: Annotated[str, AfterValidator(SOURCES.validator())] = "vocabulary"
@@ -135,19 +155,37 @@ class CorruptionConfig(Config):
         """Every unit that is taken at some time, the last one last."""
         return tuple(stage.unit for stage in self.stages) or (self.unit,)
 
+    @property
+    def about_words(self) -> str:
+        """The key, with its value, that asks where words begin: "" if none does."""
+        units = [unit for unit in self.units if unit != "token"]
+        if self.rate > 0 and units:
+            return f"stages, of which one has unit = {units[0]!r}" if self.stages else f"unit = {units[0]!r}"
+        if self.rate > 0 and self.decide == "word":
+            return "decide = 'word'"
+        return f"ngram.longest = {self.ngram.longest}" if self.ngram.longest else ""
+
     def at(self, done: float) -> CorruptionConfig:
         """The corruption when this part of training is done, 0 to 1: without stages, with the unit of its stage."""
         if not self.stages:
             return self
+        return self.model_copy(update={"unit": self.stages[self.stage_at(done)].unit, "stages": ()})
+
+    def stage_at(self, done: float) -> int:
+        """The number of the stage when this part of training is done."""
         whole, upto = sum(stage.share for stage in self.stages), 0.0
-        for stage in self.stages:
+        for number, stage in enumerate(self.stages):
             upto += stage.share
             if done * whole < upto:
-                break
-        return self.model_copy(update={"unit": stage.unit, "stages": ()})
+                return number
+        return len(self.stages) - 1
 
     @model_validator(mode="after")
     def _parts_fit(self) -> CorruptionConfig:
+        if self.masks > 1 and self.when == "dynamic":
+            raise ValueError(
+                "masks counts the corruptions of a static row, but when = 'dynamic' draws a new one always"
+            )
         if self.stages and self.unit != "token":
             raise ValueError("stages name the units; leave out unit")
         if self.of == "words" and "token" in self.units:

@@ -1,6 +1,7 @@
 """Corruption: rows -> rows, over whole flat arrays; no loop over rows or tokens.
 
     reordered(rows)                sentences permuted, segments rotated
+    hide_ngrams(rows)              one run of words masked whole, before and apart from the rest
     unit(rows)           -> Units  what is taken whole: token, word, phrase, entity            UNITS
     law                  -> table  how many units at once                                      LAWS
     offer(units, law)    -> Spans  runs of units, in the order in which they are offered
@@ -9,9 +10,11 @@
     edits(groups)        -> (n,)   mask, random, keep, similar, infill, delete; a draw for each token, word or span
     source(slots)        -> (n,)   ids for what is random                                      SOURCES
     shuffle(rows)                  short runs of what was not chosen, in another order
+    resized(rows)                  deleted slots out, one mask for an infilled span
 
 Every draw is a function of (row key, purpose, place in the row): what becomes of a row does not depend on the other
-rows, their order, or the number of workers. Where no slot moves, `original` is what was given.
+rows, their order, or the number of workers. `original` is what stood at a slot before anything was replaced; where
+stretches of text move or slots go, it goes with them, and where none does it is what was given.
 
 Departure from BERT: the number of chosen slots is rate * (slots without [CLS] and [SEP]), rounded up or down by a draw,
 so that the rate is met on average; BERT counts the specials, rounds to the nearest and stops at 20.
@@ -24,11 +27,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.corruption.choose import Chosen, choose
+from maskery.corruption.choose import Chosen, all_of, choose
 from maskery.corruption.config import LAWS, SOURCES, UNITS, CorruptionConfig
-from maskery.corruption.reorder import reordered, shuffle, with_masks, without
-from maskery.corruption.replace import DELETED, Facts, Similar, Source, edits, mask_id, need_similar
-from maskery.corruption.spans import Spans, offer
+from maskery.corruption.ngram import hide_ngrams, without_ngrams
+from maskery.corruption.reorder import reordered, shuffle
+from maskery.corruption.replace import Facts, Similar, Source, edits, mask_id, need_similar
+from maskery.corruption.resize import resized
+from maskery.corruption.spans import Spans, fragments, offer
 from maskery.corruption.units import Unit, Units, word_starts, words_in
 from maskery.edit import Edit
 from maskery.randomness import Keys, uniform
@@ -39,29 +44,41 @@ def corrupt(rows: Rows, config: CorruptionConfig, row_keys: Keys, facts: Facts, 
     """The rows with new `ids` and `edit`; `row_keys` (B,) belong to the rows of a plan (static) or to the rows of
     one epoch (dynamic). `similar` is needed where a share of the chosen is replaced by similar words."""
     rows = reordered(rows, config.order, row_keys)
-    units, spans = candidates(rows, config, row_keys)
-    cost = words_in(rows, units) if config.of == "words" else units.length
-    chosen = choose(units, spans, cost, budget(rows, units, cost, config.rate, row_keys))
+    if config.ngram.longest > 0:
+        rows = hide_ngrams(rows, config.ngram, row_keys, facts)
+    units, spans, chosen = chosen_spans(rows, config, row_keys)
     out = _replaced(rows, config, chosen, row_keys, facts)
     if config.replace.similar > 0:
         out = _with_similar(rows, out, row_keys, need_similar(similar))
     if config.shuffle.rate > 0:
         out = shuffle(out, config.shuffle, row_keys)
     if config.replace.infill > 0 or config.replace.delete > 0:
-        out = _resized(out, units, spans, chosen, facts)
+        out = resized(out, units, spans, chosen, facts)
     return out
 
 
 def candidates(rows: Rows, config: CorruptionConfig, row_keys: Keys) -> tuple[Units, Spans]:
-    """What may be chosen: all units, and the spans as the law draws them."""
+    """What may be chosen: all units outside a hidden run, and the spans as the law draws them."""
+    rows = without_ngrams(rows)
     unit: Unit = UNITS.get(config.unit)
-    units = unit(rows)
-    return units, offer(rows, units, LAWS.get(config.span.law)(config.span), row_keys)
+    units, lengths = unit(rows), LAWS.get(config.span.law)(config.span)
+    if not len(lengths):
+        return units, fragments(rows, units, config.rate, row_keys)
+    return units, offer(rows, units, lengths, row_keys)
+
+
+def chosen_spans(rows: Rows, config: CorruptionConfig, row_keys: Keys) -> tuple[Units, Spans, Chosen]:
+    """The candidates, and what the budget takes of them. `rows` have been reordered, if that is asked for."""
+    units, spans = candidates(rows, config, row_keys)
+    if spans.unlimited:
+        return units, spans, all_of(units, spans)
+    cost = words_in(rows, units) if config.of == "words" else units.length
+    return units, spans, choose(units, spans, cost, budget(rows, units, cost, config.rate, row_keys))
 
 
 def budget(rows: Rows, units: Units, cost: NDArray[np.int64], rate: float, row_keys: Keys) -> NDArray[np.int64]:
-    """(B,) what may be spent: rate x the cost of all units of the row, rounded by a draw; at least one if there is
-    any."""
+    """(B,) what may be spent: rate x the cost of all units of the row, rounded up or down by a draw so that the mean is
+    exact; at least one if there is any."""
     whole = np.bincount(units.row, cost, minlength=len(rows)).astype(np.int64)
     exact = np.floor(rate * whole + uniform(row_keys, "budget")).astype(np.int64)
     return np.maximum(exact, np.minimum(whole, 1)) if rate > 0 else np.zeros_like(exact)
@@ -103,26 +120,3 @@ def _with_similar(rows: Rows, out: Rows, row_keys: Keys, similar: Similar) -> Ro
     out.ids[slot] = new
     out.edit[slot[~np.repeat(found, length)]] = Edit.UNMATCHED
     return out
-
-
-def _resized(rows: Rows, units: Units, spans: Spans, chosen: Chosen, facts: Facts) -> Rows:
-    """Deleted slots out, one mask left of every infilled span, and a mask for every span that has no unit."""
-    gone = rows.edit == DELETED
-    later = np.concatenate(([False], chosen.span[1:] == chosen.span[:-1])) if len(chosen.slot) else gone[:0]
-    tail = chosen.slot[later]
-    gone[tail[rows.edit[tail] == Edit.INFILLED]] = True
-    kept = without(rows, gone)
-    place = np.cumsum(~gone) - 1
-    before = units.start[_empty_spans(units, spans, chosen)]
-    return with_masks(kept, place[before[~gone[before]]], mask_id(facts)) if len(before) else kept
-
-
-def _empty_spans(units: Units, spans: Spans, chosen: Chosen) -> NDArray[np.int64]:
-    """The first units of the spans without a unit that came before a row's last chosen span.
-
-    One whose place lies in a chosen span is left out: it would tear that span apart.
-    """
-    last = np.full(int(spans.row[-1]) + 1 if len(spans.row) else 0, -1)
-    np.maximum.at(last, spans.row[chosen.span], chosen.span)
-    empty = np.flatnonzero((spans.drawn == 0) & (np.arange(len(spans.row)) < last[spans.row]))
-    return np.setdiff1d(spans.first[empty], chosen.unit)

@@ -1,8 +1,9 @@
-"""Slots in another order, and rows that grow or shrink: what mask-for-token corruption does not do.
+"""Slots in another order.
 
-`shuffle` is StructBERT's: short runs of slots that were not chosen change places among themselves; any order is as
-likely as another, the old one included. `sentences` and `rotate` (BART) move whole stretches of one segment, answers
-with them. `without` and `with_masks` take slots out and put masks in.
+`shuffle` is StructBERT's: short runs of slots that were not chosen change places among themselves. Only the ids move:
+`original` still says what stood at a slot, which is the question. `reordered` (BART) moves whole stretches of one
+segment before anything is chosen, and everything that belongs to a slot moves along, `original` too: a slot's answer
+is the token that now stands there, and the order before is asked by whoever keeps it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from maskery.corpus.encode import Flag
 from maskery.corruption.choose import choose, ramp
 from maskery.corruption.config import OrderConfig, ShuffleConfig
-from maskery.corruption.spans import Spans, offer
+from maskery.corruption.spans import offer, only_whole
 from maskery.corruption.units import Units
 from maskery.edit import Edit
 from maskery.randomness import Keys, below, bits, uniform
@@ -23,15 +24,17 @@ from maskery.rows.ragged import Rows
 
 
 def shuffle(rows: Rows, config: ShuffleConfig, row_keys: Keys) -> Rows:
-    """Some runs of `size` unchosen slots in another order; their slots are marked, `original` stays."""
+    """Some runs of `size` unchosen slots in another order; their slots are marked, `original` stays.
+
+    The rate counts runs: every stretch of `size` neighbouring unchosen slots of a segment is one, so n such slots in a
+    row have n - size + 1. `rate` of them, rounded by a draw, are shuffled, none overlapping another; at .05 and size 3
+    that is up to 15 % of the slots. Where a rate is so high that not so many can stand apart, as many as fit are taken.
+    Any order is as likely as another, the old one included.
+    """
     own = bits(row_keys, "shuffle")
     start = np.flatnonzero(~rows.special & (rows.edit == Edit.NONE))
     units = Units(start=start, length=np.ones_like(start), row=rows.row[start])
-    length = np.zeros(config.size + 1)
-    length[-1] = 1.0
-    spans = offer(rows, units, length, own)
-    whole = spans.count == config.size
-    spans = Spans(first=spans.first[whole], count=spans.count[whole], drawn=spans.drawn[whole], row=spans.row[whole])
+    spans = only_whole(offer(rows, units, np.eye(config.size + 1)[-1], own))
     windows = np.bincount(spans.row, minlength=len(rows))
     runs = np.floor(config.rate * windows + uniform(own, "budget")).astype(np.int64)
     chosen = choose(units, spans, units.length, config.size * runs, whole=True).slot.reshape(-1, config.size)
@@ -44,11 +47,25 @@ def shuffle(rows: Rows, config: ShuffleConfig, row_keys: Keys) -> Rows:
 
 def reordered(rows: Rows, config: OrderConfig, row_keys: Keys) -> Rows:
     """Sentences permuted, then segments rotated, as asked."""
+    if config.sentences or config.rotate > 0:
+        rows = _beginning_by_themselves(rows)
     if config.sentences:
         rows = _sentences(rows, row_keys)
     if config.rotate > 0:
         rows = _rotated(rows, config.rotate, row_keys)
     return rows
+
+
+def _beginning_by_themselves(rows: Rows) -> Rows:
+    """The rows with the first slot of every stretch marked as the start of a word, of no phrase and no entity.
+
+    A row may be cut within a word; moved elsewhere, what is left of it must not join the word in front of it.
+    """
+    first = np.flatnonzero(np.diff(_stretches(rows), prepend=-1))
+    first = first[~rows.special[first]]
+    flags = rows.flags.copy()
+    flags[first] = (flags[first] & ~np.uint8(Flag.IN_PHRASE | Flag.IN_ENTITY)) | Flag.WORD
+    return replace(rows, flags=flags)
 
 
 def _stretches(rows: Rows) -> NDArray[np.int64]:
@@ -67,7 +84,7 @@ def _sentences(rows: Rows, row_keys: Keys) -> Rows:
     draw = bits(row_keys[rows.row[first]], "sentence order", rows.slot[first])
     order = np.lexsort((draw, stretch[first]))
     size = np.diff(np.append(first, len(sentence)))[order]
-    return _taken(rows, np.repeat(first[order], size) + ramp(size))
+    return taken(rows, np.repeat(first[order], size) + ramp(size))
 
 
 def _rotated(rows: Rows, chance: float, row_keys: Keys) -> Rows:
@@ -78,31 +95,10 @@ def _rotated(rows: Rows, chance: float, row_keys: Keys) -> Rows:
     shift = below(own, "rotation", size, rows.slot[first])
     shift[uniform(own, "rotate", rows.slot[first]) >= chance] = 0
     within = (ramp(size) + np.repeat(shift, size)) % np.repeat(size, size)
-    return _taken(rows, np.repeat(first, size) + within)
+    return taken(rows, np.repeat(first, size) + within)
 
 
-def without(rows: Rows, gone: NDArray[np.bool_]) -> Rows:
-    """The rows without some of their slots."""
-    return _taken(rows, np.flatnonzero(~gone))
-
-
-def with_masks(rows: Rows, before: NDArray[np.int64], mask: int) -> Rows:
-    """The rows with a mask put in before each of the given slots: a span of no token, filled."""
-    source = np.sort(np.concatenate((np.arange(len(rows.ids)), before)), kind="stable")
-    new = np.zeros(len(source), dtype=bool)
-    new[np.searchsorted(source, before)] = True
-    grown = _taken(rows, source)
-    ids, original = np.where(new, mask, grown.ids), np.where(new, mask, grown.original)
-    return replace(
-        grown,
-        ids=ids.astype(np.int32),
-        original=original.astype(np.int32),
-        flags=np.where(new, 0, grown.flags).astype(np.uint8),
-        edit=np.where(new, Edit.INFILLED, grown.edit).astype(np.uint8),
-    )
-
-
-def _taken(rows: Rows, source: NDArray[np.int64]) -> Rows:
+def taken(rows: Rows, source: NDArray[np.int64]) -> Rows:
     """The rows made of the given slots, in this order; rows themselves stay in their order."""
     size = np.bincount(rows.row[source], minlength=len(rows))
     per_slot = {

@@ -1,7 +1,8 @@
 """Candidate spans: every unit once as a first unit, in random order, with a length drawn by the law.
 
 All draws are a function of the row's key and of places within the row, so a row's spans do not depend on the rows
-beside it. A span ends at the latest where its stretch of text does: it never reaches over a [SEP].
+beside it. A span ends at the latest where its stretch of text does: it never reaches over a [SEP]. `fragments` is the
+other way to offer: one span for each stretch, to be taken as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maskery.corruption.units import Units
-from maskery.randomness import Keys, bits, uniform
+from maskery.randomness import Keys, below, bits, uniform
 from maskery.rows.ragged import Rows
 
 _PLACES = 16
@@ -31,6 +32,8 @@ class Spans:
     """(G,) units as the law drew them, before the text's end cut the span."""
     row: NDArray[np.int64]
     """(G,) ascending."""
+    unlimited: bool = False
+    """All are taken as they are: the law has spent the budget itself."""
 
 
 def offer(rows: Rows, units: Units, lengths: NDArray[np.float64], row_keys: Keys) -> Spans:
@@ -43,7 +46,28 @@ def offer(rows: Rows, units: Units, lengths: NDArray[np.float64], row_keys: Keys
     edges = np.cumsum(lengths)
     # Divided by the last edge, so that rounding leaves no gap above it.
     drawn = np.searchsorted(edges / edges[-1], chance, side="right")
-    return Spans(first=first, count=np.minimum(drawn, _left(units)[first]), drawn=drawn, row=units.row)
+    return Spans(first=first, count=np.minimum(drawn, units_left(units)[first]), drawn=drawn, row=units.row)
+
+
+def fragments(rows: Rows, units: Units, rate: float, row_keys: Keys) -> Spans:
+    """One span of each stretch of text: `rate` of its units, rounded by a draw, at least one; all starts are as likely.
+
+    MASS's own code begins a fifth of its fragments at the front and a fifth at the end; here no place is preferred.
+    """
+    last = _last_of_stretch(units)
+    begin = np.concatenate(([0], last[:-1] + 1))[: len(last)]
+    many, row, at = last - begin + 1, units.row[begin], rows.slot[units.start[begin]]
+    own = row_keys[row]
+    count = np.floor(rate * many + uniform(own, "fragment length", at)).astype(np.int64)
+    count = np.maximum(count, 1) if rate > 0 else np.zeros_like(count)
+    first = begin + below(own, "fragment start", many - count + 1, at)
+    return Spans(first=first, count=count, drawn=count, row=row, unlimited=True)
+
+
+def only_whole(spans: Spans) -> Spans:
+    """Without the spans that the end of their text has cut."""
+    kept = spans.count == spans.drawn
+    return Spans(first=spans.first[kept], count=spans.count[kept], drawn=spans.drawn[kept], row=spans.row[kept])
 
 
 def shuffled(rows: Rows, units: Units, row_keys: Keys) -> NDArray[np.int64]:
@@ -66,11 +90,15 @@ def shuffled(rows: Rows, units: Units, row_keys: Keys) -> NDArray[np.int64]:
     return (table[taken] & np.uint64((1 << _PLACES) - 1)).astype(np.int64) + begin[units.row]
 
 
-def _left(units: Units) -> NDArray[np.int64]:
+def units_left(units: Units) -> NDArray[np.int64]:
     """(U,) units from each to the end of its stretch of text, itself included."""
-    number = np.arange(len(units.start))
-    ends = np.ones(len(number), dtype=bool)
-    ends[:-1] = units.start[:-1] + units.length[:-1] != units.start[1:]
-    last = np.flatnonzero(ends)
+    last, number = _last_of_stretch(units), np.arange(len(units.start))
     found: NDArray[np.int64] = last[np.searchsorted(last, number)] - number + 1
     return found
+
+
+def _last_of_stretch(units: Units) -> NDArray[np.int64]:
+    """The last unit of each stretch of text: a special, or nothing, stands behind it."""
+    ends = np.ones(len(units.start), dtype=bool)
+    ends[:-1] = units.start[:-1] + units.length[:-1] != units.start[1:]
+    return np.flatnonzero(ends)

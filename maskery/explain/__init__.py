@@ -6,7 +6,8 @@
 from maskery.explain.curves import curves
 from maskery.explain.flow import visibility
 from maskery.explain.heads import head_view
-from maskery.explain.rows import corrupted_rows, maskings
+from maskery.explain.rows import corrupted_rows
 from maskery.explain.runs import comparison
+from maskery.explain.sentence import maskings
 
 __all__ = ["comparison", "corrupted_rows", "curves", "head_view", "maskings", "visibility"]

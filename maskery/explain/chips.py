@@ -10,11 +10,22 @@ import numpy as np
 
 from maskery.edit import Edit
 from maskery.explain.words import Words
-from maskery.inspection import word_numbers
+from maskery.inspection.words import word_numbers
 from maskery.picture.markup import Markup, joined, language, tag
 from maskery.rows.ragged import Rows
 from maskery.text.tokenizer import Tokenizer
 
+SIGNS = {
+    Edit.MASK: "→",
+    Edit.RANDOM: "≠",
+    Edit.KEEP: "=",
+    Edit.SIMILAR: "≈",
+    Edit.UNMATCHED: "≈?",
+    Edit.SHUFFLED: "⇄",
+    Edit.INFILLED: "⇒",
+    Edit.NGRAM: "»",
+}
+"""What stands between a token and what is read in its place: a second sign beside the colour."""
 STYLE = tag("style", Markup(Path(__file__).with_name("chips.css").read_text(encoding="utf-8")))
 
 
@@ -35,7 +46,7 @@ def chips(rows: Rows, place: int, tokenizer: Tokenizer, words: Words, name: str 
             )
             for _, part in groups
         ]
-        before_it = tag("span", name or ("AB"[segment] if segment < 2 else segment), {"class": "mk-segment"})
+        before_it = tag("span", name or segment_name(segment), {"class": "mk-segment"})
         lines.append(tag("div", joined([before_it, *held], " "), {"class": "mk-row", "lang": lang}))
     return joined(lines)
 
@@ -44,16 +55,26 @@ def _chip(rows: Rows, slot: int, old: str, new: str, words: Words) -> Markup:
     edit = Edit(rows.edit[slot])
     if edit is Edit.NONE:
         return tag("span", tag("bdi", old), {"class": "mk-chip mk-special" if rows.special[slot] else "mk-chip"})
-    above = tag("small", words.kept) if edit is Edit.KEEP else tag("s", tag("bdi", old))
-    kind = f"mk-chip mk-{edit.name.lower()}"
-    return tag("span", joined([above, tag("bdi", new)]), {"class": kind, "title": f"{old}: {words.edits[edit]}"})
+    was = tag("small", words.kept) if edit is Edit.KEEP else tag("s", tag("bdi", old))
+    told = {"class": f"mk-chip mk-{edit.name.lower()}", "title": f"{old} {SIGNS[edit]} {new}: {words.edits[edit]}"}
+    return tag("span", joined([_above(edit, was), tag("bdi", new)]), told)
+
+
+def _above(edit: Edit, was: Markup) -> Markup:
+    """What was there, and the sign of what happened to it."""
+    return tag("span", joined([was, tag("i", SIGNS[edit], {"class": "mk-sign"})]), {"class": "mk-was"})
+
+
+def segment_name(segment: int) -> str:
+    """A, B, C, ..."""
+    return chr(ord("A") + segment) if segment < 26 else str(segment)
 
 
 def legend(edits: Iterable[Edit], words: Words) -> Markup:
     """A sample of each kind that is shown, with its meaning in words."""
     entries = []
     for edit in sorted(set(edits) - {Edit.NONE}):
-        above = tag("small", words.kept) if edit is Edit.KEEP else tag("s", words.was)
-        sample = tag("span", joined([above, words.now]), {"class": f"mk-chip mk-{edit.name.lower()}"})
+        was = tag("small", words.kept) if edit is Edit.KEEP else tag("s", words.was)
+        sample = tag("span", joined([_above(edit, was), words.now]), {"class": f"mk-chip mk-{edit.name.lower()}"})
         entries.append(tag("li", joined([sample, " ", words.edits[edit]])))
     return tag("ul", joined(entries), {"class": "mk-legend"}) if entries else Markup()

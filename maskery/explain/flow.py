@@ -17,6 +17,7 @@ from maskery import randomness
 from maskery.batches import Batch
 from maskery.corpus.mixture import Corpora
 from maskery.corpus.store import CorpusFacts, Flag
+from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.corrupt import corrupt
 from maskery.feed import Feed, padded
 from maskery.model.flow import Reading, reach, visible_row
@@ -126,9 +127,16 @@ def _made_up(recipe: Recipe, tokenizer: Tokenizer, seed: int) -> Batch:
         label=numbers % len(labels) if labels else np.full(ROWS, -1),
     )
     facts = CorpusFacts(tokenizer.vocabulary, tokenizer.specials, lambda: np.bincount(ids), lambda: tokenizer.ordinary)
-    corrupted = corrupt(rows, recipe.corruption, randomness.keys(seed, "flow", numbers), facts)
+    corrupted = corrupt(rows, _without_similar(recipe.corruption), randomness.keys(seed, "flow", numbers), facts)
     objectives = {name: OBJECTIVES.get(name)() for name in recipe.objectives}
     return padded(corrupted, 0, objectives, tokenizer.specials.pad, recipe.model.position_offset)
+
+
+def _without_similar(corruption: CorruptionConfig) -> CorruptionConfig:
+    """Random words in the place of similar ones, of which made-up words have none; either hides as much."""
+    shares = corruption.replace
+    changed = shares.model_copy(update={"random": shares.random + shares.similar, "similar": 0.0})
+    return corruption.model_copy(update={"replace": changed})
 
 
 def verdict(reading: Reading | None) -> str:

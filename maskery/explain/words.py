@@ -49,9 +49,13 @@ class Words:
     epoch: str
     copy: str
     corrupted: str
+    spans: str
+    shuffled: str
     dynamic: str
     static: str
     untouched: str
+    unmarked: str
+    """Why a unit that the corpus marks is a word here."""
     maskings: str
     maskings_note: str
     curves: str
@@ -101,7 +105,10 @@ _EN = Words(
         Edit.RANDOM: "replaced by a random token",
         Edit.KEEP: "chosen and kept: asked for, but read as it is",
         Edit.SIMILAR: "replaced by a similar word",
+        Edit.UNMATCHED: "replaced by a random word, because no similar one is known",
         Edit.SHUFFLED: "moved to another place",
+        Edit.INFILLED: "one mask for a whole span",
+        Edit.NGRAM: "hidden with its n-gram, which is told from others",
     },
     was="was",
     now="is",
@@ -109,9 +116,12 @@ _EN = Words(
     epoch="epoch {number}",
     copy="copy {number}",
     corrupted="{rate:.0%} of {of}, by {unit}: {shares}; {when}",
+    spans=" in spans ({law})",
+    shuffled="; {rate:.0%} of the runs of {size} shuffled",
     dynamic="drawn anew in every epoch",
     static="drawn once for each copy of the text",
     untouched="nothing is corrupted",
+    unmarked="; a text of one's own has no marks, so its words are taken",
     maskings="One sentence, several maskings",
     maskings_note="Every recipe was given the same draws, so that only what it makes of them differs.",
     curves="{units} of {runs}",
@@ -155,7 +165,10 @@ _ZH = Words(
         Edit.RANDOM: "换成随机的 token",
         Edit.KEEP: "选中但保留：会被问到，读到的仍是原样",
         Edit.SIMILAR: "换成相近的词",
+        Edit.UNMATCHED: "换成随机的词，因为不知道有相近的词",
         Edit.SHUFFLED: "换了位置",
+        Edit.INFILLED: "整个片段只用一个掩码",
+        Edit.NGRAM: "随整个 n-gram 一起藏住：要把它和别的 n-gram 区分开",
     },
     was="原来",
     now="现在",
@@ -163,9 +176,12 @@ _ZH = Words(
     epoch="第 {number} 轮",
     copy="副本 {number}",
     corrupted="{of} 的 {rate:.0%}，单位 {unit}：{shares}；{when}",
+    spans="，成段（{law}）",
+    shuffled="；{rate:.0%} 的 {size} 元连续片段被打乱",
     dynamic="每一轮重新抽取",
     static="文本的每个副本只抽取一次",
     untouched="不做任何破坏",
+    unmarked="；自己给的文本没有这种标记，所以按词处理",
     maskings="同一句话，几种掩码",
     maskings_note="每个配方用的是同样的随机数，所以不同之处只来自配方本身。",
     curves="{runs} 的 {units}",

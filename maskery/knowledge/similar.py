@@ -1,55 +1,68 @@
 """Words of like meaning as token ids, made once from groups of words: what MacBERT puts in the place of a word.
 
-A word is replaced only by one that has as many tokens, so a row keeps its length and every answer its place. Looking up
-ten thousand words is a few vector operations for each number of tokens that occurs.
+A word is replaced only by one that has as many tokens, so a row keeps its length and every answer its place. Groups are
+kept as they are, cut by length: a word that is in several draws from all of them, and memory grows with the words, not
+with the pairs. Looking up ten thousand words is a few vector operations for each token of the longest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.randomness import Keys, below, keys
+from maskery.knowledge.spelling import spellings
+from maskery.knowledge.synonyms import Group
+from maskery.knowledge.trie import Numbers, Trie
+from maskery.randomness import Keys, below
 from maskery.text.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Length:
-    """The W words of n tokens."""
-
-    code: NDArray[np.uint64]
-    """(W,) ascending."""
-    ids: NDArray[np.int32]
-    """(W,n)"""
-    start: NDArray[np.int64]
-    """(W+1,)"""
-    other: NDArray[np.int64]
-    """Similar words of word w: other[start[w]:start[w+1]], as numbers of words."""
-
-
 class SimilarWords:
-    def __init__(self, groups: Iterable[tuple[list[str], bool]], tokenizer: Tokenizer) -> None:
-        self._ordinary = tokenizer.ordinary
-        others: dict[str, dict[str, None]] = {}
-        for words, mutual in groups:
-            for word in words if mutual else words[:1]:
-                others.setdefault(word, {}).update(dict.fromkeys(other for other in words if other != word))
-        known = list(dict.fromkeys([*others, *(other for each in others.values() for other in each)]))
-        encoded = dict(zip(known, (ids.astype(np.int32) for ids, _ in tokenizer.encode_raw(known)), strict=True))
-        unknown = tokenizer.specials.unk
-        usable = {word for word, ids in encoded.items() if len(ids) and not (ids == unknown).any()}
-        self.words, self.dropped = len(usable), len(known) - len(usable)
-        """Words that can be put into a row, and those with a token unknown to the tokenizer."""
-        self._lengths = {
-            length: _table([word for word in known if word in usable and len(encoded[word]) == length], others, encoded)
-            for length in sorted({len(encoded[word]) for word in usable})
-        }
+    def __init__(self, groups: Iterable[Group], tokenizer: Tokenizer, unknown: int = 0, note: str = "") -> None:
+        """`unknown` words were left out before; `note` is what else there is to tell of the file."""
+        self.note = note
+        self._ordinary = tokenizer.ordinary.astype(np.int32)
+        index: dict[str, int] = {}
+        given = [([index.setdefault(word, len(index)) for word in words], mutual) for words, mutual in groups]
+        spelt = spellings(tokenizer, list(index))
+        ids, length = (np.concatenate([way[part] for way in spelt]) for part in (0, 1))
+        self._trie = Trie(ids, length, tokenizer.vocabulary)
+        number = self._trie.number.reshape(len(spelt), len(index))
+        self._add_groups(given, number)
+        usable = (number >= 0).any(axis=0)
+        # The first way that can be written stands for the word; words that are spelt alike are one.
+        name = np.take_along_axis(number, (number >= 0).argmax(axis=0)[None], axis=0)[0]
+        _, one = np.unique(name[usable], return_index=True)
+        ways = number[:, np.flatnonzero(usable)[one]]
+        self.words = len(one)
+        """Words that can be put into a row."""
+        self.unknown = unknown + len(index) - int(usable.sum())
+        """Words with a token that the tokenizer does not know."""
+        self.with_similar = int((np.append(self._many, 0)[ways] > 0).any(axis=0).sum())
+        """Words that have another of like meaning with as many tokens."""
 
-    def words_with_a_like(self) -> int:
-        return sum(int((np.diff(each.start) > 0).sum()) for each in self._lengths.values())
+    def _add_groups(self, given: list[tuple[list[int], bool]], number: Numbers) -> None:
+        """Members, cut into ranges by group and length, and for every word the ranges from which it draws."""
+        size = np.array([len(words) for words, _ in given], dtype=np.int64)
+        word = np.array([each for words, _ in given for each in words], dtype=np.int64)
+        first = np.cumsum(size) - size
+        asks = np.repeat(np.array([mutual for _, mutual in given], dtype=bool), size)
+        asks[first[size > 0]] = True
+        # Each way of writing has groups of its own: a word behind a space is replaced by one behind a space.
+        group = (np.repeat(np.arange(len(given)), size) + len(given) * np.arange(len(number))[:, None]).ravel()
+        member = number[:, word].ravel()
+        known = member >= 0
+        group, member, asks = group[known], member[known], np.tile(asks, len(number))[known]
+        self._member, begin, end, place, own = _ranges(group, self._trie.length[member], member, asks)
+        order = np.argsort(own, kind="stable")
+        begin, end, place, own = begin[order], end[order], place[order], own[order]
+        self._range, self._place = begin, place
+        self._upto: Numbers = np.concatenate(([0], np.cumsum(end - begin - 1)))
+        """Others in all ranges before each one: a number below the last names a range and a word of it."""
+        bound = self._upto[np.searchsorted(own, np.arange(len(self._trie) + 1))]
+        self._first, self._many = bound[:-1], np.diff(bound)
 
     def replacements(
         self,
@@ -59,49 +72,49 @@ class SimilarWords:
         own: Keys,
         at: NDArray[np.int64],
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """For W words (their flat ids, where each begins, its tokens) as many ids, and which were found (W,)."""
-        new, found = np.empty_like(ids), np.zeros(len(start), dtype=bool)
-        for size in np.unique(length):
-            mine = np.flatnonzero(length == size)
-            slots = start[mine][:, None] + np.arange(size)
-            new[slots], found[mine] = self._of_length(int(size), ids[slots], own[mine], at[mine])
+        """For W words (their flat ids end to end, where each begins, its tokens) as many ids, and which were found."""
+        word = self._trie.find(ids.astype(np.int64), start, length)
+        found = word >= 0
+        found[found] = self._many[word[found]] > 0
+        bounds = np.append(self._trie.first, [self._trie.first[-1]] * (int(length.max(initial=0)) + 1))
+        low, many = bounds[length], bounds[length + 1] - bounds[length]
+        chosen = low + below(own, "random word", many, at)
+        chosen[found] = self._drawn(word[found], own[found], at[found])
+        new = self._ordinary_ids(length, own, at)
+        written = np.repeat(many > 0, length)
+        shift = np.repeat(np.append(self._trie.start, 0)[np.where(many > 0, chosen, -1)] - start, length)
+        new[written] = self._trie.ids[(shift + np.arange(len(ids)))[written]]
         return new, found
 
-    def _of_length(
-        self, size: int, ids: NDArray[np.int32], own: Keys, at: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        table = self._lengths.get(size)
-        if table is None:
-            places = at[:, None] + np.arange(size)
-            drawn = below(own[:, None], "random word", len(self._ordinary), places)
-            return self._ordinary[drawn].astype(np.int32), np.zeros(len(ids), dtype=bool)
-        word = np.minimum(np.searchsorted(table.code, _codes(ids)), len(table.code) - 1)
-        many = np.diff(table.start)[word]
-        found = (table.ids[word] == ids).all(axis=1) & (many > 0)
-        chosen = below(own, "random word", len(table.code), at)
-        pick = table.start[word] + below(own, "similar word", np.maximum(many, 1), at)
-        chosen[found] = table.other[pick[found]]
-        return table.ids[chosen], found
+    def _drawn(self, word: Numbers, own: Keys, at: NDArray[np.int64]) -> Numbers:
+        """Another word of one of the groups of each word."""
+        pick = self._first[word] + below(own, "similar word", self._many[word], at)
+        range_of = np.searchsorted(self._upto, pick, side="right") - 1
+        step = pick - self._upto[range_of]
+        drawn: Numbers = self._member[self._range[range_of] + step + (step >= self._place[range_of])]
+        return drawn
+
+    def _ordinary_ids(self, length: NDArray[np.int64], own: Keys, at: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Single tokens, for words as long as no word of the table."""
+        step = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+        drawn = below(np.repeat(own, length), "random word", len(self._ordinary), np.repeat(at, length) + step)
+        return self._ordinary[drawn]
 
 
-def _codes(ids: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """(W,n) -> (W,) one number for each word."""
-    return keys(0, "word", *ids.T) if ids.size else np.zeros(len(ids), dtype=np.uint64)
-
-
-def _table(words: list[str], others: dict[str, dict[str, None]], encoded: dict[str, NDArray[np.int32]]) -> _Length:
-    """Words that are spelt alike to the tokenizer (case, width) are one word with the others of all."""
-    ids = np.stack([encoded[word] for word in words])
-    code, first, number = np.unique(_codes(ids), return_index=True, return_inverse=True)
-    place = dict(zip(words, number.tolist(), strict=True))
-    alike: list[dict[int, None]] = [{} for _ in code]
-    for word in words:
-        here = place[word]
-        alike[here].update((place[each], None) for each in others.get(word, ()) if place.get(each, here) != here)
-    many = [len(each) for each in alike]
-    return _Length(
-        code=code,
-        ids=ids[first],
-        start=np.concatenate(([0], np.cumsum(many))).astype(np.int64),
-        other=np.array([each for group in alike for each in group], dtype=np.int64),
-    )
+def _ranges(
+    group: Numbers, length: Numbers, member: Numbers, asks: NDArray[np.bool_]
+) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+    """All members by group and length, each once; and for every one that asks: where its range begins and ends, its
+    own place in it, and which word it is. Ranges of one word are left out."""
+    order = np.lexsort((~asks, member, length, group))
+    group, length, member, asks = group[order], length[order], member[order], asks[order]
+    once = np.ones(len(member), dtype=bool)
+    once[1:] = (np.diff(group) != 0) | (np.diff(member) != 0)
+    group, length, member, asks = group[once], length[once], member[once], asks[once]
+    new = np.ones(len(member), dtype=bool)
+    new[1:] = (np.diff(group) != 0) | (np.diff(length) != 0)
+    edge = np.append(np.flatnonzero(new), len(member))
+    range_of = np.cumsum(new) - 1
+    begin, end = edge[range_of], edge[range_of + 1]
+    mine = np.flatnonzero(asks & (end - begin > 1))
+    return member, begin[mine], end[mine], mine - begin[mine], member[mine]

@@ -35,9 +35,24 @@ class Inputs:
 
 
 def inputs_of(batch: Batch) -> Inputs:
-    slots = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-    layout = layout_of(slots < batch.length.unsqueeze(1))
-    return Inputs(ids=batch.ids, layout=layout, segments=batch.segments, positions=batch.positions, slots=batch.slots)
+    """The batch's rows, then those of its views: flat slots of the batch stay what they are."""
+    parts = [batch, *batch.views.values()]
+    width = batch.ids.shape[1]
+    slots = torch.arange(width, device=batch.ids.device)
+    return Inputs(
+        ids=_below(width, [part.ids for part in parts]),
+        layout=layout_of(slots < torch.cat([part.length for part in parts]).unsqueeze(1)),
+        segments=_below(width, [part.segments for part in parts]),
+        positions=_below(width, [part.positions for part in parts]),
+        slots={name: _below(width, [part.slots[name] for part in parts]) for name in batch.slots},
+    )
+
+
+def _below(width: int, grids: list[Tensor]) -> Tensor:
+    """Grids of at most `width` columns, one under the other."""
+    if len(grids) == 1:
+        return grids[0]
+    return torch.cat([F.pad(grid, (0, width - grid.shape[1])) for grid in grids])
 
 
 @dataclass(frozen=True, kw_only=True)

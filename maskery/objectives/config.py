@@ -19,6 +19,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "next_token": "maskery.objectives.next_token:NextToken",
         "span_boundary": "maskery.objectives.span_boundary:SpanBoundary",
         "word_order": "maskery.objectives.word_order:WordOrder",
+        "contrast": "maskery.objectives.contrast:Contrast",
         "next_sentence": "maskery.objectives.sentences:NextSentence",
         "sentence_order": "maskery.objectives.sentences:SentenceOrder",
         "three_way": "maskery.objectives.sentences:ThreeWay",

@@ -66,3 +66,34 @@ class Objective(Protocol):
     def answers(self, batch: Batch) -> Answers | None:
         """Where the answers stand, for the leak analysis."""
         ...
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of comparing rows with each other; R rows that are asked."""
+
+    losses: Tensor
+    """(R,)"""
+    hits: Tensor
+    """(R,) bool"""
+
+
+class Comparing(Objective, Protocol):
+    """A question that compares rows (`whole_batch`), those of all micro-batches and ranks of a step.
+
+    The network turns each row into a few vectors, and only these are compared. So the loop can make all vectors
+    first, compare them once, and give each micro-batch the gradient of its own: in `targets.extra` under "gradient",
+    with "loss" and "hit" of its rows.
+    """
+
+    def view(self, rows: Rows) -> Rows:
+        """Rows of its own that the network reads besides the batch's, none longer than the row it comes from."""
+        ...
+
+    def vectors(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+        """(R,k,D) of each asked row. The head works here: `compare` has no weights."""
+        ...
+
+    def compare(self, vectors: Tensor, targets: Targets) -> Compared:
+        """All rows with each other. Of the targets it reads the label and what `extra` says of a row alone."""
+        ...

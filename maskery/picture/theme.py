@@ -13,13 +13,15 @@ LIGHT = {
     "paper": "#ffffff", "panel": "#f5f6f8", "ink": "#1c2024", "soft": "#5b636d", "line": "#d5d9df", "accent": "#0b62c4",
     "mask": "#b3261e", "mask-back": "#fde7e5", "random": "#8a5a00", "random-back": "#fdf0d2",
     "keep": "#186a3b", "keep-back": "#ddf3e4", "similar": "#0a6070", "similar-back": "#d8f1f5",
-    "other": "#6b3fa0", "other-back": "#eee5f8", "head": "38%",
+    "other": "#6b3fa0", "other-back": "#eee5f8", "unmatched": "#8f2a6b", "unmatched-back": "#fbe3f2",
+    "infilled": "#8f3d00", "infilled-back": "#ffe4d3", "ngram": "#2a4fae", "ngram-back": "#e2eafc", "head": "38%",
 }  # fmt: skip
 DARK = {
     "paper": "#15181c", "panel": "#20252b", "ink": "#e8eaed", "soft": "#a3abb5", "line": "#3a424c", "accent": "#7ab4ff",
     "mask": "#ffb4ab", "mask-back": "#5c1f1a", "random": "#ffd48a", "random-back": "#513a08",
     "keep": "#96dfb0", "keep-back": "#173f28", "similar": "#8fdcea", "similar-back": "#0c3f49",
-    "other": "#d6bcf7", "other-back": "#41295f", "head": "70%",
+    "other": "#d6bcf7", "other-back": "#41295f", "unmatched": "#f7b3dd", "unmatched-back": "#571f43",
+    "infilled": "#ffc09a", "infilled-back": "#5a2c0d", "ngram": "#b3c8ff", "ngram-back": "#22356b", "head": "70%",
 }  # fmt: skip
 SERIES_LIGHT = ("#0072b2", "#c84e00", "#00795a", "#a23b7e", "#7d6400", "#2b7fa8", "#595f66", "#6f4bb0")
 SERIES_DARK = ("#5cb8f0", "#ff9a57", "#35c99d", "#eb9fce", "#e6d84a", "#9fd8f5", "#c3c8ce", "#bea2ee")

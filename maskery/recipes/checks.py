@@ -27,6 +27,10 @@ class Refusal:
     repair: str
 
 
+def _about_chosen(recipe: Recipe) -> list[str]:
+    return [name for name in ("masked_token", "span_boundary") if name in recipe.objectives]
+
+
 def _either(names: list[str]) -> str:
     return " or ".join(f'"{name}"' for name in names)
 
@@ -97,33 +101,25 @@ def segments_too_few(recipe: Recipe) -> Refusal | None:
     )
 
 
-def masked_token_without_corruption(recipe: Recipe) -> Refusal | None:
-    if "masked_token" not in recipe.objectives or recipe.corruption.rate > 0:
+def chosen_without_corruption(recipe: Recipe) -> Refusal | None:
+    asked = _about_chosen(recipe)
+    if not asked or recipe.corruption.rate > 0:
         return None
     return Refusal(
-        piece="objectives.masked_token",
+        piece=f"objectives.{asked[0]}",
         reason="corruption.rate = 0 chooses no token, so nothing is asked",
         repair="corruption.rate = 0.15, or another objective",
     )
 
 
-def masked_token_in_plain_sight(recipe: Recipe) -> Refusal | None:
-    if "masked_token" not in recipe.objectives or recipe.corruption.replace.keep < 1:
+def chosen_in_plain_sight(recipe: Recipe) -> Refusal | None:
+    asked = _about_chosen(recipe)
+    if not asked or recipe.corruption.replace.keep < 1:
         return None
     return Refusal(
         piece="corruption.replace",
-        reason="keep = 1 leaves every chosen token in the input: masked_token would copy its answer",
+        reason=f"keep = 1 leaves every chosen token in the input: {asked[0]} would copy its answer",
         repair="corruption.replace = { mask = 0.8, random = 0.1, keep = 0.1 }",
-    )
-
-
-def span_boundary_without_corruption(recipe: Recipe) -> Refusal | None:
-    if "span_boundary" not in recipe.objectives or recipe.corruption.rate > 0:
-        return None
-    return Refusal(
-        piece="objectives.span_boundary",
-        reason="corruption.rate = 0 chooses no span, so nothing is asked",
-        repair="corruption.rate = 0.15, or another objective",
     )
 
 
@@ -137,24 +133,52 @@ def word_order_without_shuffle(recipe: Recipe) -> Refusal | None:
     )
 
 
+def contrast_without_ngram(recipe: Recipe) -> Refusal | None:
+    if "contrast" not in recipe.objectives or recipe.corruption.ngram.longest > 0:
+        return None
+    return Refusal(
+        piece="objectives.contrast",
+        reason="corruption.ngram.longest = 0 hides no run of words, so nothing is asked",
+        repair="corruption.ngram = { shortest = 2, longest = 10 }, or --set objectives.contrast=false",
+    )
+
+
+def ngram_without_contrast(recipe: Recipe) -> Refusal | None:
+    if recipe.corruption.ngram.longest == 0 or "contrast" in recipe.objectives:
+        return None
+    return Refusal(
+        piece="corruption.ngram",
+        reason="hides a run of words in every row, and no objective asks for it",
+        repair="objectives.contrast = { weight = 1.0 }, or --set corruption.ngram.longest=0",
+    )
+
+
+def contrast_out_of_sight(recipe: Recipe) -> Refusal | None:
+    if "contrast" not in recipe.objectives or recipe.visibility.kind not in BLIND_TO_SECOND_SEGMENT:
+        return None
+    return Refusal(
+        piece="objectives.contrast",
+        reason=f'[CLS] cannot see the whole row when visibility.kind = "{recipe.visibility.kind}"',
+        repair='visibility.kind = "full", or --set objectives.contrast=false',
+    )
+
+
 def similar_without_synonyms(recipe: Recipe) -> Refusal | None:
     if recipe.corruption.replace.similar == 0 or recipe.knowledge.synonyms:
         return None
     return Refusal(
         piece="corruption.replace.similar",
         reason="puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
-        repair="--set knowledge.synonyms=FILE (a thesaurus, a list of synonyms, or word vectors)",
+        repair="--set knowledge.synonyms=FILE, where FILE is a thesaurus, a list of synonyms, or word vectors",
     )
 
 
 def answers_that_have_moved(recipe: Recipe) -> Refusal | None:
     """A mask for a whole span, or a token taken out, has no one answer at its place."""
-    resized = [name for name in ("infill", "delete") if getattr(recipe.corruption.replace, name) > 0]
-    asked = [name for name in ("masked_token", "span_boundary") if name in recipe.objectives]
-    rest = sum(recipe.corruption.replace.plain().values()) - sum(
-        getattr(recipe.corruption.replace, name) for name in resized
-    )
-    if not resized or not asked or rest > 0:
+    shares, asked = recipe.corruption.replace.plain(), _about_chosen(recipe)
+    resized = [name for name in ("infill", "delete") if shares[name] > 0]
+    rest = [name for name in shares if name not in ("infill", "delete") and shares[name] > 0]
+    if not resized or not asked or rest:
         return None
     return Refusal(
         piece=f"objectives.{asked[0]}",
@@ -164,12 +188,19 @@ def answers_that_have_moved(recipe: Recipe) -> Refusal | None:
 
 
 def next_token_with_corruption(recipe: Recipe) -> Refusal | None:
-    if "next_token" not in recipe.objectives or recipe.corruption.rate == 0:
+    corruption = recipe.corruption
+    changes = {
+        "corruption.rate": corruption.rate,
+        "corruption.shuffle.rate": corruption.shuffle.rate,
+        "corruption.ngram.longest": corruption.ngram.longest,
+    }
+    changing = [key for key, value in changes.items() if value > 0]
+    if "next_token" not in recipe.objectives or not changing:
         return None
     return Refusal(
         piece="objectives.next_token",
-        reason=f"reads the text as it is, but corruption.rate = {recipe.corruption.rate:g} changes it",
-        repair="corruption.rate = 0, or objectives.masked_token in its place",
+        reason=f"reads the text as it is, but {changing[0]} = {changes[changing[0]]:g} changes it",
+        repair=f"{changing[0]} = 0, or objectives.masked_token in its place",
     )
 
 
@@ -221,10 +252,12 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     pair_taken_apart,
     question_without_pairs,
     question_out_of_sight,
-    masked_token_without_corruption,
-    masked_token_in_plain_sight,
-    span_boundary_without_corruption,
+    chosen_without_corruption,
+    chosen_in_plain_sight,
     word_order_without_shuffle,
+    contrast_without_ngram,
+    ngram_without_contrast,
+    contrast_out_of_sight,
     similar_without_synonyms,
     answers_that_have_moved,
     next_token_with_corruption,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _SIZE = {"layers", "width", "heads", "feedforward", "max_length", "position_offset"}
 _MEASURES = _SIZE | {"eps", "init_std", "dropout", "attention_dropout"}
 """Numbers of the model that say how large or how careful, not of what kind."""
+_TOLD = {"rate", "of", "unit", "when", "decide", "span", "replace", "shuffle", "order", "ngram", "stages"}
+_GRAMS = {2: "bigrams", 3: "trigrams"}
 
 
 def summary(recipe: Recipe) -> dict[str, str]:
@@ -35,24 +37,55 @@ def _rows(rows: RowsConfig) -> str:
 
 
 def _corruption(corruption: CorruptionConfig, copies: int) -> str:
+    moved = _moved(corruption)
     if corruption.rate == 0:
-        return "none"
-    words = [_spaced(corruption.unit)]
-    if corruption.span.law != "single":
-        words.append(" ".join([f"{corruption.span.law} spans", *_unusual(corruption.span, {"law"})]))
-    if corruption.rate != CorruptionConfig().rate:
-        words.append(f"{100 * corruption.rate:g} %")
-    words.append(_shares(corruption.replace))
+        return ", ".join(moved) or "none"
+    words = [_units(corruption)]
+    if corruption.rate != CorruptionConfig().rate or corruption.of == "words":
+        words.append(f"{100 * corruption.rate:g} %" + " of words" * (corruption.of == "words"))
+    words.append(_shares(corruption.replace) + ("" if corruption.decide == "token" else f" per {corruption.decide}"))
+    words += moved
     words.append(f"static x{copies}" if corruption.when == "static" else corruption.when)
-    return ", ".join(words + _unusual(corruption, {"rate", "unit", "when", "span", "replace"}))
+    return ", ".join(words + _unusual(corruption, _TOLD))
+
+
+def _units(corruption: CorruptionConfig) -> str:
+    """What is taken whole, and how many at once."""
+    span, units = corruption.span, list(corruption.units)
+    if len({stage.share for stage in corruption.stages}) > 1:
+        units = [f"{stage.unit} x{stage.share:g}" for stage in corruption.stages]
+    if span.law == "single":
+        return ", then ".join(units)
+    if span.law == "weights":
+        shares = "/".join(f"{100 * weight / sum(span.weights):.3g}" for weight in span.weights)
+        return f"{', then '.join(units)} n-grams {shares}"
+    many = ["entities" if unit == "entity" else f"{unit}s" for unit in units]
+    return " ".join([f"{span.law} spans of {', then '.join(many)}", *_unusual(span, {"law"})])
+
+
+def _moved(corruption: CorruptionConfig) -> list[str]:
+    """What changes besides the chosen: order of tokens and sentences, the run of a contrast."""
+    shuffle, order, ngram = corruption.shuffle, corruption.order, corruption.ngram
+    words = []
+    if shuffle.rate > 0:
+        runs = _GRAMS.get(shuffle.size, f"runs of {shuffle.size}")
+        words.append(f"{100 * shuffle.rate:g} % of {runs} shuffled")
+    if order.sentences:
+        words.append("sentences permuted")
+    if order.rotate > 0:
+        words.append(f"{100 * order.rotate:g} % rotated")
+    if ngram.longest > 0:
+        words.append(f"one run of {ngram.shortest} to {ngram.longest} words")
+    return words
 
 
 def _shares(replace: ReplaceConfig) -> str:
-    """80/10/10 where the three of BERT are all there is, otherwise each share with its name."""
+    """80/10/10 where the three of BERT are all there is, otherwise each share with its name, the largest first."""
     shares = {name: 100 * share for name, share in replace.plain().items() if share > 0}
     if list(shares) == ["mask", "random", "keep"]:
         return "/".join(f"{share:g}" for share in shares.values())
-    return " / ".join(f"{share:g} {_spaced(name)}" for name, share in shares.items())
+    falling = sorted(shares.items(), key=lambda share: -share[1])
+    return " / ".join(f"{share:g} {_spaced(name)}" for name, share in falling)
 
 
 def _model(model: ModelConfig) -> str:

@@ -6,23 +6,29 @@ and the sentence at which the walk goes on. All builders read the same chunks.
     NEXT      BERT: B follows A, or is from another document (always, where the chunk is one sentence)
     ORDER     ALBERT: the two halves of the chunk, as they are or exchanged; no other document ever
     THREE     StructBERT: B follows A, comes before A, or is from another document, a third each
-    DISTANCE  ERNIE 2.0: B follows A, is from elsewhere in the same document (touching A nowhere), or from another
-              document, a third each
+    DISTANCE  ERNIE 2.0: B touches A, is from elsewhere in the same document, or from another document, a third each
     NONE      rows of one segment
 
 Departures: the other document is drawn from all others at once (BERT's code redraws up to ten times and may then label
-a stretch of the same document as random). Where a chunk is one sentence, ORDER and THREE cut it at a random token:
-ALBERT's code takes another document there and calls it exchanged, which makes the question one about topic.
+a stretch of the same document as random). Where a chunk is one sentence, ORDER cuts it at a random token: ALBERT's code
+takes another document there and calls it exchanged, which makes the question one about topic. THREE and DISTANCE ask
+nothing there.
+
+A label must not be told by anything but reading. So NEXT alone, which is BERT's, knows chunks for which one label is
+certain; the others draw the label evenly, and what is cut away, and where, does not depend on it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
 from maskery.errors import RefusedError
+from maskery.objectives.config import PAIR_OF
+from maskery.rows.config import PAIRS, RowsConfig
 from maskery.rows.plan import Draft, Outline
 
 Made = tuple[int, int, int, int, int, int]
@@ -46,6 +52,8 @@ class Pair:
     make: Make | None
     other_documents: bool = True
     """Whether second segments come from other documents, of which there must then be some."""
+    outward: bool = False
+    """Whether a row too long loses the beginning of A and the end of B only, so that what touched still does."""
 
 
 UNPAIRED = -1
@@ -58,7 +66,11 @@ def elsewhere(outline: Outline, document: int, tokens: int, draw: Random) -> tup
     other = int(draw.random() * (len(outline.first) - 1))
     other += other >= document
     first, end = outline.first[other], outline.end[other]
-    start = first + int(draw.random() * (end - first))
+    return _from(outline, first + int(draw.random() * (end - first)), end, tokens)
+
+
+def _from(outline: Outline, start: int, end: int, tokens: int) -> tuple[int, int]:
+    """Sentences from `start` on, until they hold `tokens` tokens or `end` is reached; at least one."""
     begin = outline.sentence[start]
     return begin, outline.sentence[bisect_left(outline.sentence, begin + tokens, start + 1, end)]
 
@@ -71,33 +83,31 @@ def _next(outline: Outline, document: int, first: int, split: int, end: int, tar
     return begin, middle, middle, outline.sentence[end], 0, end
 
 
-def _halves(outline: Outline, first: int, split: int, end: int, draw: Random) -> tuple[int, int, int]:
-    """Where A begins, where B does, and where it ends; one sentence is cut at a random token, if it has two."""
-    begin, middle, stop = outline.sentence[first], outline.sentence[split], outline.sentence[end]
-    if split == end and stop - begin > 1:
-        middle = begin + 1 + int(draw.random() * (stop - begin - 1))
-    return begin, middle, stop
-
-
 def _order(outline: Outline, document: int, first: int, split: int, end: int, target: int, draw: Random) -> Made:
-    begin, middle, stop = _halves(outline, first, split, end, draw)
-    if middle == stop:
-        return begin, stop, stop, stop, UNPAIRED, end
+    begin, middle, stop = outline.sentence[first], outline.sentence[split], outline.sentence[end]
+    if split == end:
+        if stop - begin < 2:
+            return begin, stop, stop, stop, UNPAIRED, end
+        middle = begin + 1 + int(draw.random() * (stop - begin - 1))
     if draw.random() < 0.5:
         return middle, stop, begin, middle, 1, end
     return begin, middle, middle, stop, 0, end
 
 
 def _three(outline: Outline, document: int, first: int, split: int, end: int, target: int, draw: Random) -> Made:
-    label = int(3 * draw.random())
-    if label == 2:
-        begin, middle = outline.sentence[first], outline.sentence[split]
-        start, stop = elsewhere(outline, document, target - (middle - begin), draw)
-        return begin, middle, start, stop, label, split
-    begin, middle, stop = _halves(outline, first, split, end, draw)
-    if middle == stop:
+    begin, middle, stop = outline.sentence[first], outline.sentence[split], outline.sentence[end]
+    if split == end:
         return begin, stop, stop, stop, UNPAIRED, end
-    return (middle, stop, begin, middle, 1, end) if label else (begin, middle, middle, stop, 0, end)
+    label = int(3 * draw.random())
+    if label == 0:
+        return begin, middle, middle, stop, 0, end
+    if label == 1:
+        return middle, stop, begin, middle, 1, end
+    other = elsewhere(outline, document, _second(begin, middle, stop, target), draw)
+    # The first half of a chunk is A in one of the other kinds and B in the second, so it is either here.
+    if draw.random() < 0.5:
+        return *other, begin, middle, 2, split
+    return begin, middle, *other, 2, split
 
 
 def _distance(outline: Outline, document: int, first: int, split: int, end: int, target: int, draw: Random) -> Made:
@@ -108,35 +118,45 @@ def _distance(outline: Outline, document: int, first: int, split: int, end: int,
     label = int(3 * draw.random())
     if label == 0:
         return begin, middle, middle, stop, 0, end
+    tokens = _second(begin, middle, stop, target)
     if label == 2:
-        return begin, middle, *elsewhere(outline, document, target - (middle - begin), draw), 2, split
+        return begin, middle, *elsewhere(outline, document, tokens, draw), 2, split
     place = int(draw.random() * (before + after))
     start = outline.first[document] + place if place < before else split + 1 + place - before
-    limit = first - 1 if place < before else outline.end[document]
-    other = outline.sentence[start]
-    reach = bisect_left(outline.sentence, other + target - (middle - begin), start + 1, limit)
-    return begin, middle, other, outline.sentence[reach], 1, split
+    last = first - 1 if place < before else outline.end[document]
+    return begin, middle, *_from(outline, start, last, tokens), 1, split
+
+
+def _second(begin: int, middle: int, stop: int, target: int) -> int:
+    """The tokens that B would hold if it followed A: fewer than the target leaves room for, where the document ends."""
+    return min(target - (middle - begin), stop - middle)
 
 
 NEXT = Pair(("next", "other"), _next)
 ORDER = Pair(("order", "swapped"), _order, other_documents=False)
 THREE = Pair(("next", "previous", "other"), _three)
-DISTANCE = Pair(("adjacent", "same_document", "other"), _distance)
+DISTANCE = Pair(("adjacent", "same_document", "other"), _distance, outward=True)
 NONE = Pair((), None, other_documents=False)
 
 
-def need_documents(outline: Outline, pair: Pair) -> None:
-    if pair.other_documents and len(outline) < 2:
-        raise RefusedError(
-            f"the {outline.split} part of the corpus is one document, and some second segments have to come "
-            "from another one",
-            where="rows.pair",
-            repair="put a blank line between documents and build the corpus again, or leave pairs out: "
-            "--set rows.pair=none and no question about pairs (--set objectives.next_sentence=false)",
-        )
+def need_documents(outline: Outline, config: RowsConfig) -> None:
+    if len(outline) > 1 or not PAIRS.get(config.pair).other_documents:
+        return
+    question = next(name for name, pair in PAIR_OF.items() if pair == config.pair)
+    more = "put a blank line between documents and build the corpus again"
+    if outline.split != "train":
+        more = "build the corpus again with more documents set aside (corpus build --heldout)"
+    raise RefusedError(
+        f"the {outline.split} part of the corpus is one document, and {question} takes some second segments from "
+        "another one",
+        where=f'rows.pair = "{config.pair}"',
+        repair=f"{more}; or ask about the order within one document: --set rows.pair=order "
+        f"--set objectives.sentence_order.weight=1 --set objectives.{question}=false; "
+        f"or nothing about pairs: --set rows.pair=none --set objectives.{question}=false",
+    )
 
 
-def add_pair(made: Made, limit: int, draw: Random, draft: Draft) -> int:
+def add_pair(made: Made, limit: int, outward: bool, draw: Random, draft: Draft) -> int:
     """Write the pair, cut to `limit` tokens: one by one from the longer segment, in front or behind by a fair coin.
 
     Returns where the next chunk begins.
@@ -148,22 +168,35 @@ def add_pair(made: Made, limit: int, draw: Random, draft: Draft) -> int:
         draft.stretch(*cut(a0, a1, limit + 1, draw, draft))
         draft.close()
         return resume
-    if a1 - a0 + b1 - b0 > limit:
-        keep_a, keep_b = kept(a1 - a0, b1 - b0, limit)
-        a0, a1 = cut(a0, a1, keep_a, draw, draft)
-        b0, b1 = cut(b0, b1, keep_b, draw, draft)
+    surplus = a1 - a0 + b1 - b0 - limit
+    if surplus > 0:
+        keep_a, keep_b = kept((a1 - a0, b1 - b0), limit)
         draft.counts["cut_rows"] += 1
+        if outward:
+            draft.counts["cut_tokens"] += surplus
+            a0, b1 = a1 - keep_a, b0 + keep_b
+        else:
+            a0, a1 = cut(a0, a1, keep_a, draw, draft)
+            b0, b1 = cut(b0, b1, keep_b, draw, draft)
     draft.pair(a0, a1, b0, b1, label)
     return resume
 
 
-def kept(a: int, b: int, limit: int) -> tuple[int, int]:
-    """Lengths left when tokens leave the longer of two segments (b if equal) one at a time until `limit` are left."""
-    if a + b <= limit:
-        return a, b
-    if 2 * min(a, b) > limit:
-        return limit - limit // 2, limit // 2
-    return (limit - b, b) if a > b else (a, limit - a)
+def kept(sizes: Sequence[int], limit: int) -> list[int]:
+    """Sizes left when tokens leave the longest segment (the last of equals) one at a time until `limit` are left."""
+    room, many, left = limit, len(sizes), list(sizes)
+    for size in sorted(sizes):
+        if size * many > room:
+            break
+        room, many = room - size, many - 1
+    if many == 0:
+        return left
+    level, more = divmod(room, many)
+    for place, size in enumerate(sizes):
+        if size > level:
+            left[place] = level + (more > 0)
+            more -= 1
+    return left
 
 
 def cut(start: int, end: int, keep: int, draw: Random, draft: Draft) -> tuple[int, int]:

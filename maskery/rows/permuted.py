@@ -2,16 +2,19 @@
 
 The label says how many segments there are and which permutation was drawn: 1! + 2! + 3! = 9 classes. The number of
 segments is drawn evenly from what the stretch's sentences allow, then every order is as likely as another.
+
+The last sentence of a stretch may overshoot. Tokens then leave the longest segment, one at a time, in front or behind:
+if they left the end of the stretch only, the shortest segment would mostly be the last one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import permutations
+from itertools import pairwise, permutations
 from random import Random
 
 from maskery.rows.config import RowsConfig
-from maskery.rows.pairs import Pair
+from maskery.rows.pairs import Pair, cut, kept
 from maskery.rows.plan import Draft, Outline
 
 MOST = 3
@@ -32,16 +35,15 @@ def plan(config: RowsConfig, outline: Outline, length: int, turn: int, draw: Ran
 
 
 def _row(outline: Outline, first: int, stop: int, limit: int, draw: Random, draft: Draft) -> None:
-    """Sentences first .. stop as segments; the last sentence may overshoot and is cut at its end."""
     many = 1 + int(draw.random() * min(MOST, stop - first))
     inner = sorted(draw.sample(range(first + 1, stop), many - 1))
     bounds = [outline.sentence[place] for place in (first, *inner, stop)]
-    surplus = bounds[-1] - bounds[0] - limit
-    if surplus > 0:
-        bounds[-1] -= surplus
+    segments = list(pairwise(bounds))
+    if bounds[-1] - bounds[0] > limit:
+        keep = kept([end - start for start, end in segments], limit)
+        segments = [cut(*segment, left, draw, draft) for segment, left in zip(segments, keep, strict=True)]
         draft.counts["cut_rows"] += 1
-        draft.counts["cut_tokens"] += surplus
     order = tuple(draw.sample(range(many), many))
     for place in order:
-        draft.stretch(bounds[place], bounds[place + 1])
+        draft.stretch(*segments[place])
     draft.close(_LABEL[order])

@@ -19,7 +19,7 @@ def plan(config: RowsConfig, outline: Outline, length: int, turn: int, draw: Ran
     pair: Pair = PAIRS.get(config.pair)
     limit = length - 2
     if pair.make is not None:
-        need_documents(outline, pair)
+        need_documents(outline, config)
         limit = length - 3
     for document in range(len(outline)):
         target = limit
@@ -45,7 +45,7 @@ def _two_segments(
         else:
             draft.count("one_sentence_chunks")
         made = pair.make(outline, document, here, split, stop, target, draw)
-        here = add_pair(made, limit, draw, draft)
+        here = add_pair(made, limit, pair.outward, draw, draft)
 
 
 def _one_segment(outline: Outline, document: int, target: int, limit: int, draw: Random, draft: Draft) -> None:

@@ -11,8 +11,6 @@ import numpy as np
 from maskery.corpus.mixture import Corpora, Mixture
 from maskery.errors import InputError, RecipeError
 from maskery.feed import Feed
-from maskery.knowledge.config import KnowledgeConfig
-from maskery.knowledge.load import fingerprints
 
 
 def facts(corpus: Corpora) -> dict[str, Any]:
@@ -24,18 +22,6 @@ def facts(corpus: Corpora) -> dict[str, Any]:
         for part, weight in zip(parts, weights, strict=True)
     ]
     return {"corpus": corpus.fingerprint, "corpora": entries}
-
-
-def require_same_knowledge(state: dict[str, Any], config: KnowledgeConfig, where: Path) -> None:
-    """Resuming reads the word lists the run was started with."""
-    for key, checksum in fingerprints(config).items():
-        if (then := state.get("knowledge", {}).get(key)) != checksum:
-            raise RecipeError(
-                f"knowledge.{key}: the run was started with a file of checksum {str(then)[:12]}, "
-                f"{config.plain()[key]} now has {checksum[:12]}",
-                where=where,
-                repair="resume with the file it was started with",
-            )
 
 
 def require_same(state: dict[str, Any], corpus: Corpora, where: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 
+from maskery.batches import Batch
 from maskery.feed import Feed, share
 from maskery.objectives.tokens import TokenObjective
 from maskery.phases import phase_at
 from maskery.system import System
+from maskery.train.comparing import compared
 from maskery.train.ranks import Ranks
 
 _Sums = dict[tuple[str, str], list[float]]
@@ -33,9 +36,13 @@ def evaluate(
     system.eval()
     sums: _Sums = {}
     mine = share(len(wanted), ranks.rank, ranks.world)
-    for start in range(mine.start, mine.stop, micro):
-        part = slice(start, min(start + micro, mine.stop))
-        batch = heldout.make(step, phase, epochs[part], wanted[part])
+    cuts = [slice(start, min(start + micro, mine.stop)) for start in range(mine.start, mine.stop, micro)]
+    batches: Iterable[Batch] = (heldout.make(step, phase, epochs[part], wanted[part]) for part in cuts)
+    if system.comparisons:  # all rows with all: the outcome does not depend on `micro`
+        batches = compared(
+            system, list(batches), lambda _, each: system.vectors(each.to(device)), ranks, gradient=False
+        )
+    for batch in batches:
         for name, metrics in system.measure(batch.to(device)).items():
             for metric, (value, count) in metrics.items():
                 entry = sums.setdefault((name, metric), [0.0, 0])

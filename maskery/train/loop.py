@@ -25,6 +25,7 @@ from maskery.feed import Feed
 from maskery.phases import phase_at
 from maskery.recipes.recipe import Recipe
 from maskery.system import System
+from maskery.train.comparing import compared
 from maskery.train.optimizers import Optimizer
 from maskery.train.precision import Precision
 from maskery.train.ranks import Ranks
@@ -230,8 +231,9 @@ class Trainer:
         totals = dict.fromkeys(counts, 0.0)
         factor = self.precision.scale * self.ranks.world
         self.system.zero_grad(set_to_none=True)
+        batches = compared(self.system, batches, self._vectors, self.ranks if exchange else Ranks(), gradient=True)
         for number, batch in enumerate(batches):
-            randomness.seed_dropout(randomness.key(self.feed.seed, "dropout", self.step, self.ranks.rank, number))
+            self._key_dropout(number)
             with self.replicas.passing(last=exchange and batch is batches[-1]):
                 with self.precision.autocast(self.device):
                     sums = self.replicas.sums(batch.to(self.device))
@@ -240,6 +242,16 @@ class Trainer:
             for name, total in sums.items():
                 totals[name] += float(total.detach())
         return totals
+
+    def _vectors(self, number: int, batch: Batch) -> dict[str, Tensor]:
+        """What the forward pass of a micro-batch will compare."""
+        assert self.replicas is not None
+        self._key_dropout(number)
+        with self.precision.autocast(self.device):
+            return self.replicas.vectors(batch.to(self.device))
+
+    def _key_dropout(self, number: int) -> None:
+        randomness.seed_dropout(randomness.key(self.feed.seed, "dropout", self.step, self.ranks.rank, number))
 
     def _clip(self, gradients: list[Tensor], norm: float) -> None:
         limit = self.recipe.training.clip

@@ -21,6 +21,10 @@ class Replicas(Protocol):
         """Each objective's summed loss of this rank's rows."""
         ...
 
+    def vectors(self, batch: Batch) -> dict[str, Tensor]:
+        """What the objectives that compare rows will compare; no backward pass follows."""
+        ...
+
     def passing(self, last: bool) -> AbstractContextManager[Any]:
         """Around one forward and backward pass; `last` of the step."""
         ...
@@ -38,6 +42,9 @@ class Alone:
         found: dict[str, Tensor] = self.system(batch)
         return found
 
+    def vectors(self, batch: Batch) -> dict[str, Tensor]:
+        return self.system.vectors(batch)
+
     def passing(self, last: bool) -> AbstractContextManager[Any]:
         return nullcontext()
 
@@ -49,11 +56,15 @@ class Copied:
     """Every rank has all weights."""
 
     def __init__(self, system: System) -> None:
+        self.system = system
         self.wrapped = DistributedDataParallel(system, forward_sync_buffers=False, gradient_as_bucket_view=True)
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         found: dict[str, Tensor] = self.wrapped(batch)
         return found
+
+    def vectors(self, batch: Batch) -> dict[str, Tensor]:
+        return self.system.vectors(batch)
 
     def passing(self, last: bool) -> AbstractContextManager[Any]:
         return nullcontext() if last else self.wrapped.no_sync()

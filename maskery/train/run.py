@@ -21,7 +21,7 @@ from maskery.feed import Feed
 from maskery.knowledge.load import fingerprints
 from maskery.recipes.recipe import Recipe, diff
 from maskery.system import System
-from maskery.train import corpora, machine, precision
+from maskery.train import corpora, knowledge, machine, precision
 from maskery.train.build import Say, begin_with, build_trainer, require_no_leak
 from maskery.train.evaluate import evaluate
 from maskery.train.folder import RunFolder
@@ -176,7 +176,7 @@ def _open_folder(
         lines = "; ".join(f"{key}: the run has {a!r}, asked is {b!r}" for key, (a, b) in changed.items())
         raise RecipeError(lines, where=folder.path, repair="resume with the same recipe, or choose another --out")
     corpora.require_same(folder.state, corpus, folder.path)
-    corpora.require_same_knowledge(folder.state, recipe.knowledge, folder.path)
+    knowledge.require_same(folder.state, recipe.knowledge, folder.path)
     left = [*files.remove_leftovers(folder.path), *files.remove_leftovers(folder.path / "checkpoints")]
     if left:
         say(f"removed what an interrupted write left behind: {', '.join(left)}")
@@ -244,7 +244,7 @@ def _train(
     training, ranks = trainer.recipe.training, trainer.ranks
     system: System | None = None
     heldout, remarks = corpora.heldout_of(trainer.feed)
-    for remark in [*corpora.tell(trainer.feed), *remarks]:
+    for remark in [*corpora.tell(trainer.feed), *knowledge.tell(trainer.feed), *remarks]:
         say(remark)
     with stop_requests(ranks.world > 1) as request, _log(folder) if ranks.first else nullcontext() as log:
         for update in trainer.updates():

@@ -24,10 +24,16 @@ class Sharded:
             fully_shard(block, mesh=mesh)
         fully_shard(system, mesh=mesh)
         register_fsdp_forward_method(system, "measure")
+        register_fsdp_forward_method(system, "vectors")
         self.system = system
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         found: dict[str, Tensor] = self.system(batch)
+        return found
+
+    def vectors(self, batch: Batch) -> dict[str, Tensor]:
+        found = self.system.vectors(batch)
+        self.after_reading()
         return found
 
     def passing(self, last: bool) -> AbstractContextManager[Any]:

@@ -12,7 +12,7 @@ from maskery.cli.output import duration
 from maskery.corpus.store import Corpus
 from maskery.explain.curves import curves
 from maskery.explain.heads import head_view
-from maskery.explain.rows import maskings
+from maskery.explain.sentence import maskings
 from maskery.picture import Markup, Picture, report, table
 from maskery.picture.markup import tag
 from maskery.recipes.recipe import Recipe, recipe

@@ -21,6 +21,7 @@ from maskery.recipes.recipe import Recipe, recipe
 from maskery.system import System
 from maskery.train.loggers import Logger
 from maskery.train.loop import Update
+from maskery.train.tokens import shares
 
 RECIPE, SIZE, LENGTH = "roberta", "tiny", 32
 """RoBERTa's answers: rows of full sentences and new masks every time; no time is spent on sentence pairs."""
@@ -122,7 +123,7 @@ def _most_steps(asked: Recipe, corpus: Corpus) -> int | None:
     if tokens_of(corpus, "train") >= _SMALL:
         return None
     feed = Feed(asked, corpus, asked.training.seed)
-    passes = sum(share * phase.batch / len(feed.plan(phase)) for phase, share in budget.shares(asked))
+    passes = sum(share * phase.batch / len(feed.plan(phase)) for phase, share in shares(asked))
     return max(1, ceil(_EPOCHS / (passes * asked.rows.copies)))
 
 

@@ -1,0 +1,1 @@
+"""Recipes trained side by side, and asked the same questions: `maskery compare`."""

@@ -1,0 +1,140 @@
+"""What a comparison found, as plain values: what was equal, and each variant's figures with their intervals.
+
+    equal      corpus, tokenizer, size, tokens of a step and in all, seeds, training, examination
+    variants   label, recipe, changes, same_as, batch, steps, lr, masks (of a static row; null where they are always
+               new), slots_per_row, plan_rows, visits, trained_with, runs; and where something was asked: masked
+               {accuracy, interval, loss, answers, rows, by_seed, head, difference, difference_interval},
+               own_accuracy (under its own corruption), questions {NAME: the same}
+    left_out   label -> why
+    finished   whether every run is done
+
+A difference is to the first variant, over the same resampled rows. Several seeds are taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maskery.compare.ask import MASKED, Answers, Examination
+from maskery.compare.intervals import Numbers, interval, resampled
+from maskery.compare.plan import Contestant, Plan
+from maskery.compare.variants import COMMON_TRAINING
+from maskery.objectives.config import PAIR_OF
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one run gave."""
+
+    answers: dict[str, Answers]
+    last: Mapping[str, Any]
+    """The last line of its metrics."""
+    path: str
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Right answers of one variant, all seeds together, and the same in resampled rows."""
+
+    plain: dict[str, Any]
+    resampled: Numbers
+
+
+def comparison(
+    plan: Plan,
+    seeds: Sequence[int],
+    examination: Examination,
+    asked: Mapping[tuple[str, int], Asked],
+    done: bool,
+) -> dict[str, Any]:
+    first: dict[str, _Share] = {}
+    return {
+        "equal": _equal(plan, seeds, examination),
+        "variants": [_variant(each, seeds, asked, first) for each in plan.contestants],
+        "left_out": plan.left_out,
+        "finished": done,
+    }
+
+
+def _equal(plan: Plan, seeds: Sequence[int], examination: Examination) -> dict[str, Any]:
+    corpus, common, model = examination.corpus, examination.common, plan.contestants[0].recipe.model
+    training = plan.contestants[0].recipe.plain()["training"]
+    own = {"training.batch"} | {key for each in plan.contestants for key in each.variant.changes}
+    return {
+        "corpus": corpus.fingerprint,
+        "tokenizer": corpus.tokenizer.fingerprint,
+        "vocabulary": corpus.vocabulary,
+        "size": {"layers": model.layers, "width": model.width, "heads": model.heads},
+        "tokens": round(plan.tokens),
+        "tokens_per_step": round(plan.tokens_per_step, 1),
+        "seeds": list(seeds),
+        "training": {key: training[key.partition(".")[2]] for key in COMMON_TRAINING if key not in own},
+        "examination": {
+            "rows_and_corruption_of": common.name,
+            "length": common.training.length,
+            "rows": examination.rows,
+            "questions": list(examination.questions),
+        },
+    }
+
+
+def _variant(
+    each: Contestant, seeds: Sequence[int], asked: Mapping[tuple[str, int], Asked], first: dict[str, _Share]
+) -> dict[str, Any]:
+    label, corruption = each.same_as or each.label, each.recipe.corruption
+    runs = {seed: asked[label, seed] for seed in seeds if (label, seed) in asked}
+    found: dict[str, Any] = {
+        "label": each.label,
+        "recipe": each.variant.recipe,
+        "changes": dict(each.variant.changes),
+        "same_as": each.same_as,
+        "batch": each.recipe.training.batch,
+        "steps": each.recipe.training.steps,
+        "lr": each.recipe.training.lr,
+        "masks": corruption.masks if corruption.when == "static" else None,
+        "slots_per_row": round(each.slots, 2),
+        "plan_rows": each.rows,
+        "visits": each.visits,
+        "trained_with": [name for name in each.recipe.objectives if name in PAIR_OF],
+        "runs": [{"seed": seed, "path": run.path, "tokens": run.last.get("tokens", 0)} for seed, run in runs.items()],
+        "masked": None,
+        "own_accuracy": None,
+        "questions": {},
+    }
+    for question in dict.fromkeys(name for run in runs.values() for name in run.answers):
+        share = _share([run.answers[question] for run in runs.values() if question in run.answers])
+        reference = first.setdefault(question, share)
+        plain = share.plain | _difference(share, reference)
+        if question == MASKED:
+            found["masked"] = plain
+        else:
+            found["questions"][question] = plain
+    own = [run.last[key] for run in runs.values() if (key := f"eval/{MASKED}/accuracy") in run.last]
+    found["own_accuracy"] = float(np.mean(own)) if own else None
+    return found
+
+
+def _share(answers: Sequence[Answers]) -> _Share:
+    hits = np.sum([each.hits for each in answers], axis=0)
+    asked = np.sum([each.asked for each in answers], axis=0)
+    loss = float(sum(each.loss.sum() for each in answers))
+    shares = resampled(hits, asked)
+    plain = {
+        "accuracy": float(hits.sum() / max(1.0, asked.sum())),
+        "interval": list(interval(shares)),
+        "loss": loss / max(1.0, float(asked.sum())),
+        "answers": int(answers[0].asked.sum()),
+        "rows": len(hits),
+        "by_seed": [float(each.hits.sum() / max(1.0, each.asked.sum())) for each in answers],
+        "head": answers[0].head,
+    }
+    return _Share(plain, shares)
+
+
+def _difference(share: _Share, first: _Share) -> dict[str, Any]:
+    apart = share.plain["accuracy"] - first.plain["accuracy"]
+    return {"difference": apart, "difference_interval": list(interval(share.resampled - first.resampled))}

@@ -1,0 +1,232 @@
+"""One sentence under several recipes: the same draws, so that only what each recipe makes of them differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from maskery import randomness
+from maskery.corpus.encode import encode
+from maskery.corpus.mixture import Corpora, Mixture
+from maskery.corpus.store import CorpusFacts
+from maskery.corruption.config import CorruptionConfig, SpanConfig
+from maskery.corruption.corrupt import corrupt
+from maskery.edit import Edit
+from maskery.errors import InputError, RecipeError
+from maskery.explain.chips import STYLE, chips, legend
+from maskery.explain.words import Words, words_of
+from maskery.feed import require_words
+from maskery.feed import require_words
+from maskery.inspection.words import word_numbers
+from maskery.knowledge.load import similar_words
+from maskery.picture import Picture
+from maskery.picture.markup import Markup, joined, tag
+from maskery.recipes.recipe import Recipe
+from maskery.rows.ragged import Rows
+from maskery.text.tokenizer import Tokenizer
+from maskery.text.words import segmenter
+
+LONGEST = 128
+"""Tokens of a sentence."""
+MOST_DRAWS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking:
+    """What one recipe, or one stage of it, makes of the sentence."""
+
+    name: str
+    config: CorruptionConfig
+    rows: Rows
+    """A row for each draw."""
+
+    def described(self, words: Words) -> str:
+        config = self.config
+        if config.rate == 0:
+            return words.untouched
+        shares = ", ".join(f"{share:.0%} {name}" for name, share in config.replace.plain().items() if share > 0)
+        when = words.dynamic if config.when == "dynamic" else words.static
+        unit = config.unit + ("" if config.span.law == "single" else words.spans.format(law=_law(config.span)))
+        told = words.corrupted.format(rate=config.rate, of=config.of, unit=unit, shares=shares, when=when)
+        if config.shuffle.rate > 0:
+            told += words.shuffled.format(rate=config.shuffle.rate, size=config.shuffle.size)
+        return told + (words.unmarked if config.unit in ("phrase", "entity") else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    text: str
+    tokenizer: Tokenizer
+    plain_rows: Rows
+    """One row, not corrupted."""
+    maskings: tuple[Masking, ...]
+
+    @property
+    def edits(self) -> set[Edit]:
+        return {Edit(code) for masking in self.maskings for code in np.unique(masking.rows.edit)}
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON: the tokens, the number of each one's word (-1: [CLS] and [SEP]), and all draws of every recipe."""
+        return {
+            "text": self.text,
+            "tokens": self.tokenizer.tokens(self.plain_rows.ids),
+            "words": word_numbers(self.plain_rows).tolist(),
+            "recipes": {masking.name: self._draws(masking) for masking in self.maskings},
+        }
+
+    def _draws(self, masking: Masking) -> dict[str, Any]:
+        rows, names = masking.rows, self.tokenizer.tokens
+        parts = [slice(rows.start[place], rows.start[place + 1]) for place in range(len(rows))]
+        draws = [
+            {
+                "tokens": names(rows.ids[part]),
+                "original": names(rows.original[part]),
+                "edits": [Edit(code).name.lower() for code in rows.edit[part]],
+            }
+            for part in parts
+        ]
+        return {"unit": masking.config.unit, "rate": masking.config.rate, "draws": draws}
+
+    def picture(self, lang: str = "en") -> Picture:
+        words = words_of(lang)
+        parts: list[Markup] = []
+        for masking in self.maskings:
+            told = joined([tag("b", masking.name), f": {masking.described(words)}"])
+            parts.append(tag("p", told, {"class": "mk-about"}))
+            unit = words.epoch if masking.config.when == "dynamic" else words.copy
+            parts += [
+                chips(masking.rows, place, self.tokenizer, words, unit.format(number=place + 1))
+                for place in range(len(masking.rows))
+            ]
+        body = joined([STYLE, legend(self.edits, words), *parts])
+        return Picture(words.maskings, body, note=words.maskings_note, lang=lang)
+
+
+def maskings(
+    recipes: Sequence[Recipe] | Mapping[str, Recipe],
+    source: Corpora | Tokenizer,
+    text: str,
+    draws: int = 3,
+    seed: int = 0,
+    lang: str = "en",
+) -> Picture:
+    """How several recipes treat one sentence, each drawn `draws` times. A mapping gives the recipes other names.
+
+    Words are found as the corpus found them; with a tokenizer alone, automatically.
+    """
+    return masked_sentence(recipes, source, text, draws, seed).picture(lang)
+
+
+def masked_sentence(
+    recipes: Sequence[Recipe] | Mapping[str, Recipe],
+    source: Corpora | Tokenizer,
+    text: str,
+    draws: int = 3,
+    seed: int = 0,
+    step: int | None = None,
+) -> Sentence:
+    """The sentence under every recipe: at a step of training, or else in each of its stages."""
+    named = recipes if isinstance(recipes, Mapping) else {each.name: each for each in recipes}
+    if not isinstance(recipes, Mapping) and len(named) < len(recipes):
+        raise InputError("two recipes have one name", repair="give a mapping from names to recipes")
+    if not 1 <= draws <= MOST_DRAWS:
+        raise InputError(f"{draws} draws of a sentence", repair=f"draw it 1 to {MOST_DRAWS} times")
+    tokenizer = source if isinstance(source, Tokenizer) else source.tokenizer
+    facts = _facts(source) if isinstance(source, Tokenizer) else source.facts
+    plain = _row(text, source, tokenizer)
+    keys = randomness.keys(seed, "maskings", np.arange(draws))
+    found: list[Masking] = []
+    for name, recipe in named.items():
+        _require_synonyms(name, recipe)
+        if not isinstance(source, Tokenizer):
+            require_words(recipe, source)
+        if not isinstance(source, Tokenizer):
+            require_words(recipe, source)
+        similar = similar_words(recipe.knowledge, tokenizer) if recipe.corruption.replace.similar else None
+        for stage, config in _stages(recipe, step):
+            rows = corrupt(_copies(plain, draws), config, keys, facts, similar)
+            found.append(Masking(name=name + stage, config=config, rows=rows))
+    return Sentence(text=text, tokenizer=tokenizer, plain_rows=plain, maskings=tuple(found))
+
+
+def _law(span: SpanConfig) -> str:
+    """The law with its numbers."""
+    numbers = {
+        "weights": "/".join(f"{weight:g}" for weight in span.weights),
+        "geometric": f"{span.p:g}, 1-{span.longest}",
+        "poisson": f"{span.mean:g}",
+    }
+    return f"{span.law} {numbers.get(span.law, '')}".strip()
+
+
+def _stages(recipe: Recipe, step: int | None) -> Iterator[tuple[str, CorruptionConfig]]:
+    """What is added to the recipe's name, and the corruption: of the step's stage, or of each."""
+    config, stages = recipe.corruption, recipe.corruption.stages
+    if not stages or step is not None:
+        yield "", config.at((step or 0) / recipe.training.steps)
+        return
+    for number, stage in enumerate(stages, 1):
+        yield f" {number}/{len(stages)} {stage.unit}", config.model_copy(update={"unit": stage.unit, "stages": ()})
+
+
+def _require_synonyms(name: str, recipe: Recipe) -> None:
+    if recipe.corruption.rate > 0 and recipe.corruption.replace.similar > 0 and not recipe.knowledge.synonyms:
+        raise RecipeError(
+            f"{name} puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
+            where="corruption.replace.similar",
+            repair="--set knowledge.synonyms=FILE (a thesaurus, a list of synonyms, or word vectors), "
+            f"or leave out {name}",
+        )
+
+
+def _row(text: str, source: Corpora | Tokenizer, tokenizer: Tokenizer) -> Rows:
+    """The text in its frame."""
+    piece = encode(" ".join(text.split()), tokenizer, _segmenter(source))
+    size = len(piece.tokens) + 2
+    if not 3 <= size <= LONGEST + 2:
+        raise InputError(f"the text has {size - 2} tokens", repair=f"give a sentence of 1 to {LONGEST} tokens")
+    ids = np.concatenate(([tokenizer.specials.cls], piece.tokens, [tokenizer.specials.sep])).astype(np.int32)
+    special = np.zeros(size, dtype=bool)
+    special[[0, -1]] = True
+    return Rows(
+        number=np.zeros(1, dtype=np.int64),
+        start=np.array([0, size]),
+        ids=ids,
+        original=ids.copy(),
+        flags=np.concatenate(([0], piece.flags, [0])).astype(np.uint8),
+        special=special,
+        segment=np.zeros(size, dtype=np.uint8),
+        document=np.zeros(size, dtype=np.int32),
+        edit=np.zeros(size, dtype=np.uint8),
+        label=np.full(1, -1),
+    )
+
+
+def _copies(row: Rows, copies: int) -> Rows:
+    slots = ("ids", "original", "flags", "special", "segment", "document", "edit")
+    return replace(
+        row,
+        number=np.arange(copies),
+        start=np.arange(copies + 1) * len(row.ids),
+        label=np.full(copies, -1),
+        **{name: np.tile(getattr(row, name), copies) for name in slots},
+    )
+
+
+def _segmenter(source: Corpora | Tokenizer) -> Any:
+    if isinstance(source, Tokenizer):
+        return segmenter("auto")
+    return (source.parts[0] if isinstance(source, Mixture) else source).segmenter
+
+
+def _facts(tokenizer: Tokenizer) -> CorpusFacts:
+    """Without a corpus every ordinary piece counts as seen once."""
+    size = tokenizer.vocabulary
+
+    def once() -> Any:
+        return np.bincount(tokenizer.ordinary, minlength=size)
+
+    return CorpusFacts(size, tokenizer.specials, once, lambda: tokenizer.ordinary)

@@ -1,0 +1,236 @@
+"""`maskery compare` as a whole: what it trains, asks, writes and refuses; stopped by a signal, it goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from small_run import corpus_in
+
+from maskery.checkpoint.load import load
+from maskery.cli import main
+from maskery.compare.ask import Examination, ask_masked, ask_pairs
+from maskery.feed import Feed
+from maskery.train.folder import RunFolder
+
+FLAGS = ["--size", "tiny", "--set", "training.length=24", "--set", "model.max_length=32", "--set", "training.batch=8"]
+FLAGS += ["--set", "model.width=16", "--set", "training.eval_rows=16", "--set", "training.lr=3e-3"]
+ROWS = ["--rows", "40"]
+VARIANTS = ["bert", "roberta", "plain=bert:rows.pair=none,objectives.next_sentence=false,corruption.rate=0.2"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return corpus_in(tmp_path_factory.mktemp("corpus"), documents=40)
+
+
+@pytest.fixture(scope="module")
+def done(corpus, tmp_path_factory):
+    """A finished comparison: its folder."""
+    out = tmp_path_factory.mktemp("compared") / "out"
+    asked = ["--ask", "next_sentence,sentence_order", "--seeds", "0,1", "--steps", "12"]
+    assert main(["compare", *VARIANTS, "--corpus", str(corpus.path), "--out", str(out), *asked, *FLAGS, *ROWS]) == 0
+    return out
+
+
+def again(corpus, done, *more, variants=VARIANTS, steps="12", seeds="0,1"):
+    arguments = ["--corpus", str(corpus.path), "--out", str(done), "--steps", steps, "--seeds", seeds, *FLAGS, *ROWS]
+    return main(["compare", *variants, *arguments, *more])
+
+
+def nothing(done, of):
+    return None
+
+
+def test_the_result_is_written_whole(done):
+    found = json.loads((done / "comparison.json").read_text())
+    assert found["finished"]
+    assert [each["label"] for each in found["variants"]] == ["bert", "roberta", "plain"]
+    for each in found["variants"]:
+        assert [run["seed"] for run in each["runs"]] == [0, 1]
+        masked = each["masked"]
+        assert masked["interval"][0] <= masked["accuracy"] <= masked["interval"][1]
+        assert masked["accuracy"] == pytest.approx(np.mean(masked["by_seed"]))
+        assert 0 <= each["own_accuracy"] <= 1
+        assert set(each["questions"]) == {"next_sentence", "sentence_order"}
+    heads = [each["questions"]["next_sentence"]["head"] for each in found["variants"]]
+    assert heads == ["own", "fresh", "fresh"]
+    assert found["variants"][0]["masked"]["difference"] == 0
+    page = (done / "comparison.md").read_text()
+    assert "| bert |" in page
+    assert "52.4 / 53.3" in page
+    assert "90.5 / 52.0" in page
+
+
+def test_all_answer_the_same_rows(done):
+    answers = [json.loads(path.read_text())["answers"] for path in sorted(done.glob("*/answers-*.json"))]
+    assert len(answers) == 6
+    for question in ("masked_token", "next_sentence", "sentence_order"):
+        assert len({tuple(each[question]["asked"]) for each in answers}) == 1
+
+
+def test_masked_answers_equal_plain_arithmetic(done, corpus):
+    """One row at a time, all logits, in the way of a textbook."""
+    run = RunFolder(done / "roberta" / "seed-0")
+    examination = Examination.of("roberta", corpus, 40, (), {"training.length": 24})
+    model = load(run.path)
+    found = ask_masked(model, run.recipe, examination, nothing)
+    feed = Feed(examination.common, corpus, 0, "heldout")
+    epochs, rows = feed.first(feed.phases[0], 40)
+    for place in range(len(rows)):
+        batch = feed.make(0, feed.phases[0], epochs[place : place + 1], rows[place : place + 1])
+        chosen = torch.nonzero(batch.edit[0]).flatten()
+        with torch.no_grad():
+            scores = model.logits(batch.ids, segments=batch.segments)[0, chosen]
+        right = batch.original[0, chosen]
+        assert found.asked[place] == len(chosen)
+        assert found.hits[place] == int((scores.argmax(1) == right).sum())
+        losses = -scores.log_softmax(1)[torch.arange(len(chosen)), right]
+        assert found.loss[place] == pytest.approx(float(losses.sum()), rel=1e-4)
+
+
+def test_pair_answers_come_from_the_head_that_learnt_them(done, corpus):
+    run = RunFolder(done / "bert" / "seed-0")
+    examination = Examination.of("roberta", corpus, 40, (), {"training.length": 24})
+    model = load(run.path)
+    found = ask_pairs(model, run.recipe, examination, "next_sentence", nothing)
+    feed = Feed(examination.pairs("next_sentence", run.recipe), corpus, 0, "heldout")
+    epochs, rows = feed.first(feed.phases[0], 40)
+    batch = feed.make(0, feed.phases[0], epochs, rows)
+    mask = torch.arange(batch.ids.shape[1]) < batch.length[:, None]
+    with torch.no_grad():
+        said = model.heads["next_sentence"](model(batch.ids, mask, batch.segments).pooled).argmax(1)
+    labels = feed.plan(feed.phases[0]).label[rows]
+    assert found.hits.tolist() == (said.numpy() == labels).astype(float).tolist()
+    assert set(labels.tolist()) == {0, 1}
+
+
+def test_what_is_finished_is_not_done_again(done, corpus, capsys):
+    weights = {path: path.stat().st_mtime_ns for path in done.rglob("*.safetensors")}
+    answers = {path: path.stat().st_mtime_ns for path in done.glob("*/answers-*.json")}
+    assert again(corpus, done, "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["finished"]
+    assert err.count("already trained") == 6
+    assert weights == {path: path.stat().st_mtime_ns for path in done.rglob("*.safetensors")}
+    assert answers == {path: path.stat().st_mtime_ns for path in done.glob("*/answers-*.json")}
+
+
+def test_another_question_is_asked_without_training(done, corpus, tmp_path):
+    assert again(corpus, done, "--ask", "three_way", "--html", str(tmp_path / "page.html")) == 0
+    found = json.loads((done / "comparison.json").read_text())
+    assert all("three_way" in each["questions"] for each in found["variants"])
+    page = (tmp_path / "page.html").read_text()
+    assert "three_way, accuracy %" in page
+    assert page.count("<circle") >= 6
+
+
+def test_a_variant_may_be_added_and_none_left_out(done, corpus, capsys):
+    assert again(corpus, done, variants=VARIANTS[:2]) == 2
+    assert "holds a comparison of other variants: plain" in capsys.readouterr().err
+    assert again(corpus, done, steps="13") == 2
+    assert "training.steps: bert, seed 0 was trained with 12, asked is 13" in capsys.readouterr().err
+
+
+def test_a_folder_of_something_else_is_refused(corpus, tmp_path, capsys):
+    (tmp_path / "note.txt").write_text("mine")
+    assert again(corpus, tmp_path) == 2
+    assert "holds no comparison" in capsys.readouterr().err
+
+
+def test_another_corpus_is_refused(done, tmp_path, capsys):
+    """Its rows are as many, so that only the corpus itself tells the difference."""
+    other = corpus_in(tmp_path, documents=60, seed=1)
+    code = again(other, done)
+    assert code == 2
+    assert "repair:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bert"], "one variant alone cannot be compared"),
+        (["bert", "brt"], "unknown recipe 'brt'"),
+        (["bert", "--preset", "maks"], "did you mean masks"),
+        (["bert", "roberta", "--ask", "next"], "unknown question about pairs 'next'"),
+        (["bert", "roberta", "--tokens", "2M", "--steps", "3"], "each say how long"),
+        (["bert", "roberta", "--set", "training.seed=3"], "--seeds"),
+        (["bert", "roberta", "--size", "huge"], "unknown size 'huge'"),
+        (["bert", "roberta", "--common", "brt"], "unknown recipe 'brt'"),
+        (["bert", "roberta", "--html", "page.pdf"], "page.html"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_wrong_use_is_told(corpus, tmp_path, capsys, arguments, message):
+    assert main(["compare", *arguments, "--corpus", str(corpus.path), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert "repair:" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_masks_that_never_come_round_are_told(corpus, tmp_path, capsys):
+    places = ["--corpus", str(corpus.path), "--out", str(tmp_path / "out")]
+    assert main(["compare", "--preset", "masks", *places, "--steps", "2", *FLAGS, *ROWS]) == 0
+    out = capsys.readouterr().out
+    assert "warning: static-x1: a row is read" in out
+    assert "warning: static-x10: a row is read" in out
+
+
+def line(corpus, out):
+    places = ["--corpus", str(corpus.path), "--out", str(out)]
+    return ["compare", "bert", "roberta", *places, "--steps", "60", *FLAGS, *ROWS]
+
+
+def start(corpus, out):
+    return subprocess.Popen(
+        [sys.executable, "-m", "maskery", *line(corpus, out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
+        start_new_session=True,
+    )
+
+
+def wait_for(process, ready):
+    end = time.monotonic() + 100
+    while process.poll() is None and not ready():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    assert process.poll() is None, process.communicate()[1]
+
+
+def updates(run):
+    log = run / "metrics.jsonl"
+    return log.read_bytes().count(b"\n") if log.is_file() else 0
+
+
+def test_stopped_and_killed_it_goes_on_and_finds_the_same(corpus, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert main(line(corpus, whole)) == 0
+    first = start(corpus, out)
+    wait_for(first, lambda: updates(out / "bert" / "seed-0") > 5)
+    os.killpg(first.pid, signal.SIGTERM)
+    _, told = first.communicate(timeout=100)
+    assert first.returncode == 143, told
+    assert "the same command goes on from here" in told
+    assert not json.loads((out / "comparison.json").read_text())["finished"]
+    second = start(corpus, out)
+    wait_for(second, lambda: updates(out / "roberta" / "seed-0") > 5)
+    os.killpg(second.pid, signal.SIGKILL)
+    second.communicate()
+    between = json.loads((out / "comparison.json").read_text())
+    assert [each["masked"] is not None for each in between["variants"]] == [True, False]
+    assert main(line(corpus, out)) == 0
+    one, other = (json.loads((each / "comparison.json").read_text()) for each in (whole, out))
+    for left, right in zip(one["variants"], other["variants"], strict=True):
+        assert left["masked"] == right["masked"]
+    for name in ("bert", "roberta"):
+        weights = [(each / name / "seed-0" / "model.safetensors").read_bytes() for each in (whole, out)]
+        assert weights[0] == weights[1]

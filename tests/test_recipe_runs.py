@@ -1,0 +1,56 @@
+"""Every recipe trains from the command line, and what it writes is read by us and by Hugging Face's tools."""
+
+import json
+
+import pytest
+import torch
+from small_run import WORDS, corpus_in
+from transformers import AutoModel
+
+import maskery
+from maskery.cli import main
+from maskery.recipes.recipe import names, recipe
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recipes")
+    corpus_in(folder)
+    (folder / "similar.txt").write_text("\n".join(" ".join(WORDS[n : n + 3]) for n in range(0, 90, 3)), "utf-8")
+    return folder / "corpus"
+
+
+def pretrain(name, corpus, out, *more):
+    settings = ["--size", "tiny", "--steps", "3", "--batch", "8", "--length", "32", "--seed", "1", *more]
+    return main(["pretrain", name, "--corpus", str(corpus), "--out", str(out), *settings])
+
+
+def needs(name, corpus):
+    """What a recipe cannot do without."""
+    similar = recipe(name).corruption.replace.similar
+    return ["--set", f"knowledge.synonyms={corpus.parent / 'similar.txt'}"] if similar else []
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_recipe_trains_and_is_read_again(name, corpus, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert pretrain(name, corpus, out, *needs(name, corpus)) == 0, capsys.readouterr().err
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    asked = recipe(name).objectives
+    trained = [line for line in lines if "loss" in line]
+    assert len(trained) == 3
+    assert all(line[f"loss/{objective}"] > 0 for line in trained for objective in asked)
+    model = maskery.load(out)
+    assert set(model.heads) == set(asked)
+    ids = torch.tensor([[2, 10, 20, 30, 3]])
+    with torch.no_grad():
+        ours, theirs = model(ids).last, AutoModel.from_pretrained(out).eval()(ids).last_hidden_state
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+def test_similar_words_are_demanded_before_anything_is_read(corpus, tmp_path, capsys):
+    assert pretrain("macbert", corpus, tmp_path / "run") == 2
+    told = capsys.readouterr().err
+    assert "knowledge.synonyms names no file" in told
+    assert "repair: --set knowledge.synonyms=FILE" in told
+    assert not (tmp_path / "run").exists()
