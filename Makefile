@@ -36,6 +36,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.pretrain --same-loss
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.masking_correctness
 	$(BIN)/python -m benchmarks.report
 
 demo: $(READY)

@@ -97,8 +97,19 @@ OUTCOMES = ("mask", "random", "keep", "similar")
 _OUTCOME = {Edit.MASK: 0, Edit.RANDOM: 1, Edit.KEEP: 2, Edit.SIMILAR: 3, Edit.UNMATCHED: 3}
 
 
-def replacements(of: Sample) -> tuple[Counts, int]:
-    """How many draws gave each of the OUTCOMES, and how many words drawn to be similar have no similar one."""
+@dataclass(frozen=True)
+class Replaced:
+    draws: Counts
+    """By OUTCOMES."""
+    unmatched: int
+    """Words drawn to be similar that have no similar one."""
+    words: int
+    """Words of which some token was chosen."""
+    split: int
+    """Those of which another token was not."""
+
+
+def replacements(of: Sample) -> Replaced:
     chosen, out = of.chosen(*of.candidates()), of.corrupted()
     if not np.array_equal(np.sort(chosen.slot), np.flatnonzero(out.edit)):
         raise AssertionError("corrupt chose other slots than its own steps do")
@@ -111,19 +122,24 @@ def replacements(of: Sample) -> tuple[Counts, int]:
     counts = np.zeros(len(OUTCOMES), dtype=np.int64)
     for code, outcome in _OUTCOME.items():
         counts[outcome] += by_code[code]
-    return counts, int(by_code[Edit.UNMATCHED])
+    word = _words(of.rows)
+    size, hidden = np.bincount(word), np.bincount(word[chosen.slot], minlength=word[-1] + 1)
+    split = (hidden > 0) & (hidden < size)
+    return Replaced(counts, int(by_code[Edit.UNMATCHED]), int((hidden > 0).sum()), int(split.sum()))
 
 
 def _groups(of: Sample, chosen: Chosen) -> NDArray[np.int64]:
     """The number of each chosen slot's draw."""
     if of.config.decide == "span":
         return chosen.span
-    if of.config.decide == "token":
-        return chosen.slot
-    special = of.rows.special
-    begins = special | ((of.rows.flags & Flag.WORD) != 0) | np.append(True, special[:-1])
-    word: NDArray[np.int64] = np.cumsum(begins)[chosen.slot]
-    return word
+    return chosen.slot if of.config.decide == "token" else _words(of.rows)[chosen.slot]
+
+
+def _words(rows: Rows) -> NDArray[np.int64]:
+    """(N,) the number of each slot's word, from the store's flags; specials are words of their own."""
+    begins = rows.special | ((rows.flags & Flag.WORD) != 0) | np.append(True, rows.special[:-1])
+    number: NDArray[np.int64] = np.cumsum(begins) - 1
+    return number
 
 
 def random_ids(of: Sample) -> NDArray[np.int32]:

@@ -12,138 +12,51 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from difflib import SequenceMatcher
 from pathlib import Path
 from random import Random
-from string import ascii_lowercase, digits
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import other_maskers as others
+from benchmarks.masking_bench import (
+    CHINESE,
+    DOCUMENTS,
+    ENGLISH,
+    MIXED,
+    PAIR,
+    SENTENCES,
+    UNEVEN,
+    UNKNOWN,
+    Bench,
+    Line,
+    drawn,
+    drawn_lengths,
+    grid,
+    percent,
+    places,
+    read,
+    shares,
+    version,
+    vocabulary,
+)
 from benchmarks.pretrain import RESULTS
+from benchmarks.report_corruption import CASES
 from maskery import randomness
 from maskery.corpus.store import Corpus
-from maskery.corruption.corrupt import candidates, corrupt
+from maskery.corruption.corrupt import corrupt
 from maskery.edit import Edit
-from maskery.feed import Feed
-from maskery.recipes.recipe import recipe
-from maskery.rows.ragged import Rows, gather
-from maskery.text.tokenizer import Tokenizer
-from maskery.text.training import LAYOUT
+from maskery.rows.ragged import Rows
 
-CHINESE = "周杰伦昨天在台北开演唱会，唱了三首新歌。"
-ENGLISH = "Hello, world. The dog is masking its bone, they said."
-MIXED = "他在Google工作三年，喜欢machine learning和音乐。"
-UNKNOWN = "他叫王龘，住在北京大学旁边。"
-PAIR = ("今天天气很好。", "我们去公园玩。")
-DOCUMENTS = [[f"第{a}篇第{b}句说的是{c}。" for b, c in enumerate("山水花鸟鱼虫")] for a in "一二三四五六七八"]
-PAIR_OF_SIZES = (CHINESE, PAIR[0])
-SENTENCES = ["狗在睡觉。", "猫在吃鱼。", "鸟在唱歌。"]
-SPELT = ("masking",)
-"""Words that are in no vocabulary whole: mask ##ing."""
 TOLERANCE = 0.03
-
-
-@dataclass(frozen=True)
-class Line:
-    case: str
-    defect: int
-    """The number of the kind of mistake; several lines may show one."""
-    side: str
-    """measured or described"""
-    who: str
-    text: str
-    theirs: str
-    ours: str
-    wanted: str
-    theirs_right: bool
-    ours_right: bool
-    note: str = ""
-    """Something that a reader of the file may want to know."""
-
-
-@dataclass(frozen=True)
-class Bench:
-    folder: Path
-    draws: int
-    tokenizer: Tokenizer
-    made: dict[str, Corpus] = field(default_factory=dict)
-
-    def corpus(self, *documents: list[str]) -> Corpus:
-        """A corpus of a few documents, each a list of lines."""
-        text = "\n\n".join("\n".join(lines) for lines in documents) + "\n"
-        if text not in self.made:
-            path = self.folder / f"corpus-{len(self.made)}"
-            source = path.with_suffix(".txt")
-            source.write_text(text, encoding="utf-8")
-            self.made[text] = Corpus.build(source, path, tokenizer=self.tokenizer, heldout=0.0, workers=1)
-        return self.made[text]
-
-    def rows(self, text: str, name: str = "bert-wwm", **changes: Any) -> Rows:
-        """One row of the text, corrupted anew in each of `draws` epochs."""
-        return drawn(self.feed(self.corpus([text]), name, **changes), self.draws)
-
-    def feed(self, corpus: Corpus, name: str = "bert-wwm", **changes: Any) -> Feed:
-        alone = {"rows.kind": "doc_sentences", "rows.pair": "none", "objectives": {"masked_token": {"weight": 1.0}}}
-        steady = {"training.phases": [], "training.length": 128, "corruption.when": "dynamic", "rows.copies": 1}
-        given = {key.replace("__", "."): value for key, value in changes.items()}
-        return Feed(recipe(name, alone | steady | given), corpus, 0)
-
-    def whole_words(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        made, _ = others.collator(self.corpus([CHINESE]).path, whole_word_mask=True, seed=1)
-        return others.masked(made, text, self.draws)
-
-
-def drawn(feed: Feed, draws: int) -> Rows:
-    phase = feed.phases[0]
-    epochs, numbers = np.arange(draws), np.zeros(draws, dtype=np.int64)
-    rows, keys = gather(feed.plan(phase), numbers, feed.corpus), feed.mask_keys(phase, epochs, numbers)
-    return corrupt(rows, feed.recipe.corruption, keys, feed.corpus.facts, feed.similar)
-
-
-def vocabulary() -> Tokenizer:
-    texts = [CHINESE, ENGLISH, MIXED, UNKNOWN, *PAIR, *SENTENCES, *(line for each in DOCUMENTS for line in each)]
-    words = re.findall(r"[a-z]+|[^a-z\s]", " ".join(texts).lower())
-    known = [word for word in words if word not in ("龘", *SPELT)]
-    letters = [*ascii_lowercase, *digits]
-    pieces = [*LAYOUT, *letters, *(f"##{letter}" for letter in letters), "[", "]", "mask", "##ing", *known]
-    return Tokenizer.from_pieces(list(dict.fromkeys(pieces)))
-
-
-def grid(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(draws,T) the codes of rows that have one length, and where something was chosen."""
-    edit = rows.edit.reshape(len(rows), -1)
-    return edit, edit != Edit.NONE
-
-
-def places(bench: Bench, text: str, part: str) -> list[int]:
-    """The slots of a part of the text in its row, [CLS] counted."""
-    pieces = bench.tokenizer.tokens(bench.tokenizer.encode(text)[0])
-    wanted = bench.tokenizer.tokens(bench.tokenizer.encode(part)[0])[1:-1]
-    starts = range(len(pieces) - len(wanted) + 1)
-    first = next(start for start in starts if pieces[start : start + len(wanted)] == wanted)
-    return list(range(first, first + len(wanted)))
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share == round(share, 2) else f"{100 * share:.1f} %"
-
-
-def shares(codes: NDArray[Any]) -> list[float]:
-    """mask, random, keep among the codes of what was chosen."""
-    return [float((codes == code).mean()) for code in (Edit.MASK, Edit.RANDOM, Edit.KEEP)]
-
-
-def version() -> str:
-    return f"transformers {others.transformers().__version__}"
+"""How far a measured mean or share may be from its law."""
 
 
 def all_or_nothing(bench: Bench) -> Line:
@@ -217,18 +130,15 @@ def square_memory(bench: Bench) -> Line:
     offsets = np.stack([2 * np.arange(length), 2 * np.arange(length) + 1], axis=1)[None].repeat(rows, axis=0)
     special = np.zeros((rows, length), dtype=np.int64)
     chosen = np.arange(length)[None].repeat(rows, axis=0) % 7 == 0
-    corpus = bench.corpus([CHINESE] * (length // 10))
-    feed = bench.feed(corpus, training__length=length)
-    phase = feed.phases[0]
-    numbers = np.zeros(rows, dtype=np.int64)
-    plain, keys = gather(feed.plan(phase), numbers, corpus), feed.mask_keys(phase, np.arange(rows), numbers)
+    feed = bench.feed(bench.corpus([CHINESE] * (length // 10)), {"training.length": length})
+    plain, keys = read(feed, rows)
 
     def theirs() -> None:
         words, _ = made._calc_word_ids_and_prob_mask(offsets, special)
         made._whole_word_mask(words, chosen)
 
     them = _peak(theirs) / (rows * length)
-    us = _peak(lambda: corrupt(plain, feed.recipe.corruption, keys, corpus.facts)) / len(plain.ids)
+    us = _peak(lambda: corrupt(plain, feed.recipe.corruption, keys, feed.corpus.facts)) / len(plain.ids)
     shown = f"{them:,.0f}", f"{us:,.0f}", f"< {length}"
     return Line("square_memory", 2, "measured", version(), f"{rows} x {length}", *shown, them < length, us < length)
 
@@ -249,7 +159,7 @@ def gone(case: str, defect: int, name: str) -> Callable[[Bench], Line]:
         theirs = others.runs(name, bench.corpus([CHINESE]).path, CHINESE)
         sentence_order = {"rows.kind": "segment_pair", "rows.pair": "order", "rows.short": 0.0}
         changes = sentence_order if case == "sentence_order" else {}
-        rows = drawn(bench.feed(bench.corpus(*DOCUMENTS), **changes), bench.draws)
+        rows = drawn(bench.feed(bench.corpus(*DOCUMENTS), changes), bench.draws)
         answers = int((rows.label >= 0).sum()) if changes else int((rows.edit != Edit.NONE).sum())
         ours = "runs" if answers else "fails"
         return Line(case, defect, "measured", version(), name, theirs, ours, "runs", theirs == "runs", answers > 0)
@@ -282,21 +192,17 @@ def _read(bench: Bench, *texts: str) -> Rows:
     if len(texts) == 1:
         return bench.rows(*texts)
     changes = {"rows.kind": "sentence_pair", "rows.pair": "order"}
-    feed = bench.feed(bench.corpus(list(texts)), **changes)
+    feed = bench.feed(bench.corpus(list(texts)), changes)
     rows = drawn(feed, bench.draws)
     swapped = bool(rows.label[0])
-    return drawn(bench.feed(bench.corpus(list(texts[::-1])), **changes), bench.draws) if swapped else rows
+    return drawn(bench.feed(bench.corpus(list(texts[::-1])), changes), bench.draws) if swapped else rows
 
 
 def capped(bench: Bench) -> Line:
     """Spans of 1 to 10 words, p = 0.2: the mean, and the share of the longest."""
     draws = 100 * bench.draws
     them = others.capped_geometric(draws, 0.2, 10, randomness.generator(randomness.key(0, "benchmark lengths")))
-    corpus = bench.corpus([ENGLISH] * 10)
-    feed = bench.feed(corpus, "spanbert")
-    phase, numbers = feed.phases[0], np.zeros(bench.draws, dtype=np.int64)
-    rows = gather(feed.plan(phase), numbers, corpus)
-    us = candidates(rows, feed.recipe.corruption, feed.mask_keys(phase, np.arange(bench.draws), numbers))[1].drawn
+    us = drawn_lengths(bench.feed(bench.corpus([ENGLISH] * 10), name="spanbert"), bench.draws)
     shown = [f"{found.mean():.2f}, {percent((found == 10).mean())}" for found in (them, us)]
     right = [abs(found.mean() - 3.797) < TOLERANCE for found in (them, us)]
     wanted = "3.80, 3.0 %"
@@ -307,7 +213,7 @@ def swap_called_next(bench: Bench) -> Line:
     """Rows of the question "next sentence" with the label "other": B comes from another document."""
     them = [a != b for a, b, label in others.swapped_pairs(DOCUMENTS, bench.draws, Random(0)) if label]
     corpus = bench.corpus(*DOCUMENTS)
-    feed = bench.feed(corpus, **{"rows.kind": "segment_pair", "rows.pair": "next", "training.length": 32})
+    feed = bench.feed(corpus, {"rows.kind": "segment_pair", "rows.pair": "next", "training.length": 32})
     plan = feed.plan(feed.phases[0])
     first = plan.row_start[:-1][plan.label == 1]
     a, b = (_document(corpus, plan.piece_start[piece]) for piece in (first, first + 1))
@@ -329,11 +235,7 @@ def infilled(bench: Bench) -> Line:
     them = np.concatenate([others.collapsed_masks(tokens, 0.15, draw)[1] for _ in range(bench.draws // 10)])
     changes = {"corruption.rate": 0.3, "corruption.decide": "span", "corruption.span": {"law": "poisson", "mean": 3.0}}
     changes |= {"corruption.replace": {"mask": 0.0, "random": 0.0, "keep": 0.0, "infill": 1.0}}
-    corpus = bench.corpus([CHINESE] * 5)
-    feed = bench.feed(corpus, **changes)
-    phase, numbers = feed.phases[0], np.zeros(bench.draws, dtype=np.int64)
-    rows = gather(feed.plan(phase), numbers, corpus)
-    us = candidates(rows, feed.recipe.corruption, feed.mask_keys(phase, np.arange(bench.draws), numbers))[1].drawn
+    us = drawn_lengths(bench.feed(bench.corpus([CHINESE] * 5), changes), bench.draws)
     shown = [f"{found.mean():.2f}, {percent((found == 0).mean())}" for found in (them, us)]
     right = [abs(found.mean() - 3) < TOLERANCE and abs((found == 0).mean() - 0.0498) < 0.01 for found in (them, us)]
     return Line("infilled", 12, "described", "UER", CHINESE, *shown, "3.00, 5.0 %", *map(bool, right))
@@ -342,7 +244,7 @@ def infilled(bench: Bench) -> Line:
 def one_order(bench: Bench) -> Line:
     """Different orders of three sentences in 100 epochs; six are possible."""
     them = len(set(others.order_once(3, 100, Random(0))))
-    rows = drawn(bench.feed(bench.corpus(SENTENCES), **{"corruption.order": {"sentences": True}}), 100)
+    rows = drawn(bench.feed(bench.corpus(SENTENCES), {"corruption.order": {"sentences": True}}), 100)
     us = len(np.unique(rows.original.reshape(100, -1), axis=0))
     return Line("one_order", 12, "described", "UER", "".join(SENTENCES), str(them), str(us), "6", them == 6, us == 6)
 
@@ -350,14 +252,12 @@ def one_order(bench: Bench) -> Line:
 def uneven_rows(bench: Bench) -> Line:
     """Two rows of different lengths in one batch, whole words."""
     made, _ = others.collator(bench.corpus([CHINESE]).path, whole_word_mask=True)
-    rows = [
-        dict(made.tokenizer(t, return_special_tokens_mask=True, return_offsets_mapping=True)) for t in PAIR_OF_SIZES
-    ]
+    rows = [dict(made.tokenizer(t, return_special_tokens_mask=True, return_offsets_mapping=True)) for t in UNEVEN]
     theirs = others.works(lambda: made(rows))
-    feed = bench.feed(bench.corpus(*([text] for text in PAIR_OF_SIZES)))
+    feed = bench.feed(bench.corpus(*([text] for text in UNEVEN)))
     lengths = feed.make(0, feed.phases[0], np.zeros(2, dtype=np.int64), np.arange(2)).length.tolist()
     right = sorted(lengths) == sorted(len(row["input_ids"]) for row in rows)
-    ours, text = "runs" if right else "fails", " / ".join(PAIR_OF_SIZES)
+    ours, text = "runs" if right else "fails", " / ".join(UNEVEN)
     return Line("uneven_rows", 2, "measured", version(), text, theirs, ours, "runs", theirs == "runs", right)
 
 
@@ -396,8 +296,6 @@ def main() -> None:
     options = parser.parse_args()
     if options.draws < 100:
         parser.error(f"--draws {options.draws}: at least 100, or shares mean nothing")
-    from benchmarks.report_corruption import CASES
-
     found = []
     for line in lines(options.draws):
         found.append(line)

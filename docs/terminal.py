@@ -1,6 +1,6 @@
 """A picture of what a command prints on a terminal: every character at its place, whatever the reader's font.
 
-`python docs/terminal.py docs/pictures/NAME.svg "the line that is shown" inspect bert --corpus DIR ...` runs the command.
+`python docs/terminal.py docs/pictures/NAME.svg "the command as shown" inspect bert --corpus DIR ...` runs it.
 """
 
 from __future__ import annotations

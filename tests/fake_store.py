@@ -45,6 +45,7 @@ class FakeStore:
         self.heldout = np.isin(np.arange(len(documents)), list(heldout))
         self.specials = FakeSpecials()
         self.facts = FakeFacts(vocabulary)
+        self.manifest = {"options": {"words": "auto"}}
         self.fingerprint = hashlib.sha256(repr((documents, sorted(heldout), vocabulary)).encode()).hexdigest()
 
     def documents(self, split):

@@ -38,6 +38,8 @@ CASES = {
     "phases": ("bert", STILL | {"training__phases": PHASES}, False),
     "sparse": ("bert", STILL | {"training__batch": 2}, False),
     "shards": ("bert", STILL | {"training__micro": 2}, True),
+    "compared": ("infoword", STILL | {"training__micro": 2}, False),
+    "compared shards": ("infoword", STILL | {"training__micro": 2, "training__optimizer": "lamb"}, True),
 }
 WHOLE = {"training__steps": 30, "training__save_every": 5}
 """With dropout, to be repeated, killed and resumed."""

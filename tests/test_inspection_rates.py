@@ -130,6 +130,24 @@ def test_uneven_pairs_are_told_with_their_reason(corpus):
     assert "chunk of one sentence" in found.warnings[0]
 
 
+def test_lengths_are_told_beside_each_other(corpus, synonyms):
+    found = rates(Feed(changed("macbert", synonyms), corpus, 0), ROWS)
+    headings, told = found.lengths()
+    assert list(told) == ["recipe", "drawn", "kept", "runs, in words"]
+    assert headings[:4] == ["1", "2", "3", "4"]
+    assert told["recipe"][:4] == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    for row in told.values():
+        assert len(row) == len(headings)
+        assert sum(row) == pytest.approx(1)
+    assert "chi-square" in found.law_told
+    long = rates(Feed(changed("spanbert", synonyms, {"corruption.span.longest": 20}), corpus, 0), ROWS).lengths()
+    assert long[0][-1] == "longer"
+    assert sum(long[1]["recipe"]) == pytest.approx(1)
+    plain = rates(Feed(changed("bert", synonyms, {"corruption.rate": 0.0}), corpus, 0), 8)
+    assert plain.lengths() == ([], {})
+    assert plain.law_told == ""
+
+
 def test_few_rows_surprise_nobody(corpus, synonyms):
     for name in names():
         for seed in range(5):

@@ -82,17 +82,17 @@ def orders(words):
 
 
 def test_the_words_move_always_and_anywhere():
-    rows = made_rows(5, 4000, tokens=(14, 14), stretches=(1, 1), words=(1.0, 0, 0, 0))
+    rows = made_rows(5, 1500, tokens=(6, 6), stretches=(1, 1), words=(1.0, 0, 0, 0))
     rows = replace(rows, edit=np.where((rows.slot >= 3) & (rows.slot < 6), Edit.NGRAM, Edit.NONE).astype(np.uint8))
     ngrams = ngrams_of(rows)
     places = (rows.slot[ngrams.other] - 3).reshape(-1, 3)
     found, counts = np.unique(places, axis=0, return_counts=True)
-    assert len(ngrams) == 4000
+    assert len(ngrams) == 1500
     assert len(found) == 5, "every order but the old one"
     assert not (found == [0, 1, 2]).all(axis=1).any()
     turned = (found == [1, 2, 0]).all(axis=1)
-    assert abs(counts[turned][0] / 4000 - 2 / 6) < 0.03, "its own sixth and that of the old order"
-    assert (abs(counts[~turned] / 4000 - 1 / 6) < 0.03).all()
+    assert abs(counts[turned][0] / 1500 - 2 / 6) < 0.04, "its own sixth and that of the old order"
+    assert (abs(counts[~turned] / 1500 - 1 / 6) < 0.04).all()
 
 
 def test_the_view_does_not_depend_on_the_batch():
@@ -128,7 +128,7 @@ def slow(vectors, labels, differs):
     for i, (row, run, other) in enumerate(vectors):
 
         def score(candidate, row=row):
-            return sum(a * b for a, b in zip(row, candidate, strict=True)) / math.sqrt(len(row))  # fmt: skip
+            return sum(a * b for a, b in zip(row, candidate, strict=True))  # fmt: skip
 
         others = [score(each[1]) for j, each in enumerate(vectors) if labels[j] != labels[i]]
         others += [score(other)] if differs[i] else []
@@ -198,7 +198,7 @@ def test_through_the_network():
         for n, row in enumerate(targets.index.tolist())
     ])  # fmt: skip
     losses = [torch.stack([
-        vectors[i, 0] @ each / 4 for each in
+        vectors[i, 0] @ each for each in
         [vectors[i, 1], *(vectors[j, 1] for j in range(len(vectors)) if targets.label[j] != targets.label[i]),
          *([vectors[i, 2]] if targets.extra["differs"][i] else [])]
     ]).log_softmax(0)[0].neg() for i in range(len(vectors))]  # fmt: skip

@@ -30,6 +30,7 @@ COMMON = {
     "rows.pair": "none",
     "corruption.when": "static",
     "model.max_length": 40,
+    "model.init_std": 0.1,
     "model.dropout": 0.0,
     "model.attention_dropout": 0.0,
     "training.length": 12,

@@ -318,6 +318,13 @@ REFUSED = {
     "chosen_without_corruption": {"corruption.rate": 0},
     "chosen_in_plain_sight": {"corruption.replace": {"mask": 0, "random": 0, "keep": 1}},
     "word_order_without_shuffle": {"objectives.word_order.weight": 1},
+    "contrast_without_ngram": {"objectives.contrast.weight": 1},
+    "ngram_without_contrast": {"corruption.ngram.longest": 4},
+    "contrast_out_of_sight": {
+        "objectives.contrast.weight": 1,
+        "corruption.ngram.longest": 4,
+        "visibility.kind": "causal",
+    },
     "similar_without_synonyms": {
         "corruption": {"unit": "word", "decide": "word", "replace": {"mask": 0, "similar": 0.8}}
     },

@@ -148,7 +148,13 @@ def test_evaluation_does_not_depend_on_the_micro_batch():
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("comparing")
     corpus = corpus_in(folder)
-    changes = {"training__steps": 6, "training__save_every": 1, "training__eval_every": 3, "training__micro": 3}
+    changes = {
+        "training__steps": 6,
+        "training__save_every": 1,
+        "training__eval_every": 3,
+        "training__micro": 3,
+        "training__keep": 9,
+    }
     recipe = tiny_recipe("infoword", **changes)
     run, _ = run_quietly(recipe, corpus, folder / "whole")
     return folder, corpus, recipe, run

@@ -19,6 +19,7 @@ from small_run import corpus_in, tiny_recipe
 from maskery.corpus.store import Corpus
 from maskery.errors import NonFiniteError, TrainingError
 from maskery.feed import Feed, batch, share
+from maskery.objectives.config import OBJECTIVES
 from maskery.system import System
 from maskery.train.build import build_trainer
 from maskery.train.loop import Trainer, batches_from
@@ -54,9 +55,9 @@ def rows_in(*batches):
 def asked_of(each, row, width):
     asked = {}
     for name, targets in each.targets.items():
-        place = targets.index if name == "next_sentence" else targets.index // width
-        here = place == row
-        slots = [0] * int(here.sum()) if name == "next_sentence" else (targets.index[here] % width).tolist()
+        of_rows = OBJECTIVES.get(name).needs_pooler
+        here = (targets.index if of_rows else targets.index // width) == row
+        slots = [0] * int(here.sum()) if of_rows else (targets.index[here] % width).tolist()
         asked[name] = list(zip(slots, targets.label[here].tolist(), strict=True))
     return asked
 

@@ -60,10 +60,9 @@ def compare(
     """Train variants on the same tokens and examine them on the same held-out rows. What is finished is not trained
     again: the same command goes on with a comparison that was stopped."""
     from maskery.cli.choices import flat
-    from maskery.cli.output import emit_json, results, save_picture, say
+    from maskery.cli.output import say
     from maskery.cli.variants import parse_count, parse_seeds
     from maskery.compare.ask import Examination
-    from maskery.compare.picture import comparison_picture
     from maskery.compare.plan import Length
     from maskery.picture import require_place
 
@@ -82,14 +81,7 @@ def compare(
     made = _plan(preset, variants or [], examination, length, size, shared, numbers[0])
     if tokens is None and steps is None:
         say(f"--tokens {TOKENS}: short, so that it ends on a CPU (choose with --tokens or --steps)")
-    found = _run(made, numbers, out, examination)
-    if html is not None:
-        save_picture(comparison_picture(found), html)
-    if as_json:
-        emit_json(found)
-        return
-    print_comparison(found, results())
-    say(f"written: {out / 'comparison.md'}, {out / 'comparison.json'}; the runs: {out}/LABEL/seed-N")
+    _show(_run(made, numbers, out, examination), out, html, as_json)
 
 
 def _plan(
@@ -183,6 +175,19 @@ def watch_of(plan: Plan, seeds: Sequence[int]) -> Watch:
             yield lambda done, of: bar(done, of)
 
     return Watch(say, loggers, asking)
+
+
+def _show(found: dict[str, Any], out: Path, html: Path | None, as_json: bool) -> None:
+    from maskery.cli.output import emit_json, results, save_picture, say
+    from maskery.compare.picture import comparison_picture
+
+    if html is not None:
+        save_picture(comparison_picture(found), html)
+    if as_json:
+        emit_json(found)
+        return
+    print_comparison(found, results())
+    say(f"written: {out / 'comparison.md'}, {out / 'comparison.json'}; the runs: {out}/LABEL/seed-N")
 
 
 def print_comparison(found: dict[str, Any], console: Any) -> None:

@@ -40,17 +40,18 @@ def facts(found: dict[str, Any]) -> list[str]:
 def _warnings(found: dict[str, Any]) -> list[str]:
     """Where a comparison cannot show what it seems to."""
     variants, told = found["variants"], []
-    if len({each["masks"] for each in variants}) > 1:
-        for each in variants:
-            if each["masks"] is not None and each["visits"] <= each["masks"]:
-                told.append(
-                    f"warning: {each['label']}: a row is read {each['visits']:.2f} times, so no mask comes back and it "
-                    "is trained as if masks were always new; give more tokens, or a smaller corpus"
-                )
-    for each in variants:
-        read = each["steps"] * each["batch"] * each["slots_per_row"] / found["equal"]["tokens"]
-        if abs(read - 1) > _UNEVEN:
-            told.append(f"warning: {each['label']} reads {read:.2f} times the tokens, in whole steps; give more tokens")
+    fresh = [each for each in variants if each["masks"] is not None and each["visits"] <= each["masks"]]
+    if fresh and len({each["masks"] for each in variants}) > 1:
+        names = ", ".join(f"{each['label']} ({each['visits']:.2f} visits)" for each in fresh)
+        told.append(
+            f"warning: no mask comes back in {names}: rows are read too seldom, and these are trained as if masks were "
+            "always new; give more tokens, or a smaller corpus"
+        )
+    read = {each["label"]: each["steps"] * each["batch"] * each["slots_per_row"] for each in variants}
+    shares = {label: tokens / found["equal"]["tokens"] for label, tokens in read.items()}
+    uneven = [f"{label} ({share:.2f})" for label, share in shares.items() if abs(share - 1) > _UNEVEN]
+    if uneven:
+        told.append(f"warning: whole steps do not come near the tokens in {', '.join(uneven)}; give more tokens")
     return told
 
 
@@ -83,7 +84,8 @@ def masked_table(found: dict[str, Any]) -> Table:
         if masked is None:
             cells += ["not asked" if each["runs"] else "not yet", "", ""]
         else:
-            cells += [_share(masked), _difference(masked), f"{masked['loss']:.3f}"]
+            apart = "" if each["label"] == first else _difference(masked)
+            cells += [_share(masked), apart, f"{masked['loss']:.3f}"]
         cells.append("" if each["own_accuracy"] is None else f"{100 * each['own_accuracy']:.2f}")
         rows.append(cells + ([_seeds(masked)] if several else []))
     return heads + (["by seed"] if several else []), rows
@@ -136,8 +138,6 @@ def _share(asked: dict[str, Any]) -> str:
 
 def _difference(asked: dict[str, Any]) -> str:
     low, high = asked["difference_interval"]
-    if asked["difference"] == low == high == 0:
-        return ""
     return f"{100 * asked['difference']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
 
 

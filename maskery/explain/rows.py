@@ -56,15 +56,25 @@ def rows_picture(feed: Feed, found: Rates, rows: int = SHOWN) -> Picture:
             parts.append(tag("p", row_title(feed, phase, held, place), {"class": "mk-about"}))
             parts.append(chips(held, place, feed.corpus.tokenizer, words))
     warned = [tag("p", f"warning: {warning}") for warning in found.warnings]
-    body = joined([STYLE, legend(edits, words), *parts, _rate_table(found), *warned])
+    body = joined([STYLE, legend(edits, words), *parts, _rate_table(found), *_length_table(found), *warned])
     over = f"{found.measured.rows:,} rows, {found.measured.tokens:,} positions{found.since}"
     note = f"Measured over {over}. A line below tokens holds a word together."
     return Picture(f"Rows of {found.recipe} as training reads them", body, note=note)
 
 
 def _rate_table(found: Rates) -> Markup:
-    lines = [(line.name, *shown(line), f"{line.cases:,} {line.of}") for line in found.shown_lines]
+    lines = [
+        (line.name + " !" * bool(line.warning), *shown(line), f"{line.cases:,} {line.of}") for line in found.shown_lines
+    ]
     return table(("", "measured", "95 % interval", "recipe", "of"), lines)
+
+
+def _length_table(found: Rates) -> list[Markup]:
+    headings, rows = found.lengths()
+    if not rows:
+        return []
+    lines = [(name, *(f"{100 * share:.2f}" for share in row)) for name, row in rows.items()]
+    return [table(("lengths, %", *headings), lines), tag("p", found.law_told, {"class": "mk-about"})]
 
 
 def shown(line: Line) -> tuple[str, str, str]:

@@ -19,7 +19,6 @@ from maskery.errors import InputError, RecipeError
 from maskery.explain.chips import STYLE, chips, legend
 from maskery.explain.words import Words, words_of
 from maskery.feed import require_words
-from maskery.feed import require_words
 from maskery.inspection.words import word_numbers
 from maskery.knowledge.load import similar_words
 from maskery.picture import Picture
@@ -141,8 +140,6 @@ def masked_sentence(
     found: list[Masking] = []
     for name, recipe in named.items():
         _require_synonyms(name, recipe)
-        if not isinstance(source, Tokenizer):
-            require_words(recipe, source)
         if not isinstance(source, Tokenizer):
             require_words(recipe, source)
         similar = similar_words(recipe.knowledge, tokenizer) if recipe.corruption.replace.similar else None

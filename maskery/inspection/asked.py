@@ -16,9 +16,9 @@ def nominal(feed: Feed, step: int = 0) -> dict[str, Any]:
     """Under the keys of the measured values. What a recipe says nothing about has no key."""
     config = feed.corruption(step)
     phase = feed.numbers(step)[0]
-    labels = PAIRS.get(feed.recipe.rows.pair).labels
+    pair = PAIRS.get(feed.recipe.rows.pair)
     asked: dict[str, Any] = {_rate_key(config): config.rate}
-    asked |= {"replaced": {}, "pair": {label: 1 / len(labels) for label in labels}}
+    asked |= {"replaced": {}, "pair": {label: 1 / len(pair.labels) if pair.even else None for label in pair.labels}}
     if config.rate > 0:
         asked |= _of_the_chosen(config)
     if config.shuffle.rate > 0:

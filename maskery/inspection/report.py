@@ -24,6 +24,8 @@ SURPRISING = 4.0
 RAREST = 1e-4
 """A chi-square test with a smaller p is warned of."""
 WORTH_A_WORD = 0.02
+COLUMNS = 10
+"""Lengths of spans that are told apart; the rest are longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,37 @@ class Rates:
     def shown_lines(self) -> list[Line]:
         """Without the shares of corpora where there is one."""
         return [line for line in self.lines if line.key[0] != "corpora" or len(self.nominal["corpora"]) > 1]
+
+    def lengths(self) -> tuple[list[str], dict[str, list[float]]]:
+        """How long spans are: by the law, as drawn, as the budget left them, as runs of chosen slots.
+
+        Headings and shares; nothing where all are of one unit.
+        """
+        found = self.measured
+        asked = self.nominal.get("span_words", {}).get("drawn_histogram", {})
+        rows = {"recipe": asked, "drawn": shares(found.drawn), "kept": shares(found.kept)}
+        rows["runs, in words"] = shares(found.runs)
+        rows = {name: {int(length): share for length, share in row.items()} for name, row in rows.items()}
+        rows = {name: row for name, row in rows.items() if row.keys() - {1}}
+        if not rows:
+            return [], {}
+        longest = max(length for row in rows.values() for length in row)
+        first = 0 if found.drawn[0] else 1
+        columns = range(first, min(longest, first + COLUMNS - 1) + 1)
+        longer = [[sum(share for length, share in row.items() if length > columns[-1])] for row in rows.values()]
+        told = {
+            name: [row.get(length, 0.0) for length in columns] + rest * (longest > columns[-1])
+            for (name, row), rest in zip(rows.items(), longer, strict=True)
+        }
+        return [*map(str, columns)] + ["longer"] * (longest > columns[-1]), told
+
+    @property
+    def law_told(self) -> str:
+        law = self.law
+        if law is None:
+            return ""
+        test = f"chi-square {law.statistic:.1f}, {law.freedom} degrees of freedom, p = {law.p:.2g}"
+        return f"drawn against the recipe: {test}"
 
     @property
     def warnings(self) -> list[str]:

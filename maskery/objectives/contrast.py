@@ -3,7 +3,7 @@
 A row's run of hidden words is read by the same network as a row of its own. The row's pooled state s is to score its
 own run g higher than the others: those of all rows of the batch, and its own with the words in another order.
 
-    loss(row i) = -log exp(s_i . g_i / sqrt(D)) / sum over candidates c of exp(s_i . c / sqrt(D))
+    loss(row i) = -log exp(s_i . g_i) / sum over candidates c of exp(s_i . c)
 
 Left out of the candidates, because they would be right answers counted as wrong: another row's run with the same ids,
 and the other order where it has the same ids. Departures from the paper are told in docs/recipes/infoword.md.
@@ -68,12 +68,11 @@ class Contrast:
     def compare(self, vectors: Tensor, targets: Targets) -> Compared:
         with torch.autocast(vectors.device.type, enabled=False):
             row, run, reordered = vectors.unbind(1)
-            scale = float(vectors.shape[2]) ** -0.5
-            scores = row @ run.t() * scale
+            scores = row @ run.t()
             own = scores.diagonal()
             truth = torch.eye(len(own), dtype=torch.bool, device=own.device)
             alike = (targets.label.unsqueeze(1) == targets.label) & ~truth
-            last = ((row * reordered).sum(1) * scale).masked_fill(~targets.extra["differs"], -torch.inf)
+            last = (row * reordered).sum(1).masked_fill(~targets.extra["differs"], -torch.inf)
             rivals = torch.cat([scores.masked_fill(alike | truth, -torch.inf), last.unsqueeze(1)], dim=1)
             losses = torch.cat([own.unsqueeze(1), rivals], dim=1).logsumexp(1) - own
         return Compared(losses=losses, hits=own > rivals.amax(1))

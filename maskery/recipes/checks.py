@@ -92,7 +92,7 @@ def pair_taken_apart(recipe: Recipe) -> Refusal | None:
 
 
 def segments_too_few(recipe: Recipe) -> Refusal | None:
-    if recipe.rows.pair == "none" or recipe.model.segments != 1:
+    if recipe.rows.pair in ("none", "permuted") or recipe.model.segments != 1:
         return None
     return Refusal(
         piece="model.segments",

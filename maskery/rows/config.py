@@ -35,7 +35,7 @@ ONLY_PAIR = {"full_sentences": "none", "doc_sentences": "none", "permuted_segmen
 class RowsConfig(Config):
     kind: Annotated[str, AfterValidator(KINDS.validator())] = "segment_pair"
     pair: Annotated[str, AfterValidator(PAIRS.validator())] = "next"
-    """How the second segment is related to the first: next, order, three, distance, or none (one segment).
+    """How the second segment may be related to the first: next, order, three, distance, or none (one segment).
 
     Where it is not given: next, but none for the kinds that make no pairs, and permuted for permuted_segments."""
     short: float = Field(0.1, ge=0, le=1)
@@ -54,8 +54,10 @@ class RowsConfig(Config):
     def _kind_and_pair_fit(self) -> RowsConfig:
         wanted = ONLY_PAIR.get(self.kind)
         if wanted is not None and self.pair != wanted:
-            raise ValueError(f"kind {self.kind!r} goes with pair {wanted!r} only, not with {self.pair!r}")
+            raise ValueError(
+                f"kind {self.kind!r} goes with pair {wanted!r} only, not with {self.pair!r}: --set rows.pair={wanted}"
+            )
         if wanted is None and self.pair in ONLY_PAIR.values() and self.pair != "none":
             kind = next(kind for kind, pair in ONLY_PAIR.items() if pair == self.pair)
-            raise ValueError(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}")
+            raise ValueError(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}: --set rows.kind={kind}")
         return self

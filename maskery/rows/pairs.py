@@ -52,6 +52,8 @@ class Pair:
     make: Make | None
     other_documents: bool = True
     """Whether second segments come from other documents, of which there must then be some."""
+    even: bool = True
+    """Whether every label is as likely as another, wherever all are possible."""
     outward: bool = False
     """Whether a row too long loses the beginning of A and the end of B only, so that what touched still does."""
 

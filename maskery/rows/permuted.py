@@ -21,7 +21,9 @@ MOST = 3
 _ORDERS = [order for many in range(1, MOST + 1) for order in permutations(range(many))]
 _LABEL = {order: label for label, order in enumerate(_ORDERS)}
 
-PERMUTED = Pair(tuple("".join(str(place + 1) for place in order) for order in _ORDERS), None, other_documents=False)
+PERMUTED = Pair(
+    tuple("".join(str(place + 1) for place in order) for order in _ORDERS), None, other_documents=False, even=False
+)
 
 
 def plan(config: RowsConfig, outline: Outline, length: int, turn: int, draw: Random, draft: Draft) -> None:

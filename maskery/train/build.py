@@ -73,8 +73,9 @@ def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> 
     parameters = sum(p.numel() for p in system.parameters())
     available = machine.available_memory() // (ranks.local_world if machine.device().type == "cpu" else 1)
     asked = len(system.reads(few)) / max(1, few.tokens)
-    rows = -(-phase.batch // ranks.world)
-    chosen = choose_micro(system.network.shape, parameters, phase.length, rows, asked, available, training.micro)
+    besides = sum(view.tokens for view in few.views.values()) / max(1, few.tokens)
+    rows, length = -(-phase.batch // ranks.world), round(phase.length * (1 + besides))
+    chosen = choose_micro(system.network.shape, parameters, length, rows, asked, available, training.micro)
     where = f" at length {phase.length}" if len(feed.phases) > 1 else ""
     peak = f"about {chosen.bytes / 2**20:.0f} MiB at the peak"
     each = f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
@@ -123,7 +124,7 @@ def begin_with(system: System, corpus: Corpora, path: str | Path, allow_pickle: 
         if name in model.heads:
             head.load_state_dict(model.heads[name].state_dict())
             taken.append(name)
-    fresh = [name for name in system.heads if name not in taken]
+    fresh = [name for name, head in system.heads.items() if name not in taken and head.state_dict()]
     if system.network.pooler is not None and model.network.pooler is None:
         fresh.append("pooler")
     say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")

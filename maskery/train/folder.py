@@ -95,6 +95,8 @@ class RunFolder:
         with torch.no_grad():
             system.network.load_state_dict(model.network.state_dict())
             for name, head in system.heads.items():
+                if not head.state_dict():
+                    continue
                 if name not in model.heads:
                     raise CheckpointError(f"has no head for the objective {name}", where=folder)
                 head.load_state_dict(model.heads[name].state_dict())

@@ -8,20 +8,14 @@ A stacked parameter (3, D, D) holds q, k and v, which are tensors of their own: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from maskery.train.config import TrainingConfig
 from maskery.train.optimizers import AdamW, decays
 
 
 class Lamb(AdamW):
     """The state is Adam's."""
-
-    def __init__(self, named: Iterable[tuple[str, nn.Parameter]], training: TrainingConfig) -> None:
-        super().__init__(named, training)
 
     @torch.no_grad()
     def step(self, lr: float, number: int) -> None:
