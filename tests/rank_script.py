@@ -32,14 +32,15 @@ STILL = {
     "training__eval_every": 5,
 }
 PHASES = [{"steps": 9, "length": 12, "batch": 6}, {"steps": 11, "length": 24}]
+COMPARED = STILL | {"training__micro": 2, "training__steps": 10}
 CASES = {
     "plain": ("bert", STILL, False),
     "uneven": ("roberta", STILL | {"training__batch": 7, "training__micro": 2}, False),
     "phases": ("bert", STILL | {"training__phases": PHASES}, False),
     "sparse": ("bert", STILL | {"training__batch": 2}, False),
     "shards": ("bert", STILL | {"training__micro": 2}, True),
-    "compared": ("infoword", STILL | {"training__micro": 2}, False),
-    "compared shards": ("infoword", STILL | {"training__micro": 2, "training__optimizer": "lamb"}, True),
+    "compared": ("infoword", COMPARED, False),
+    "compared shards": ("infoword", COMPARED | {"training__optimizer": "lamb"}, True),
 }
 WHOLE = {"training__steps": 30, "training__save_every": 5}
 """With dropout, to be repeated, killed and resumed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -32,6 +33,7 @@ SHARES = {
 CHANGED = (Edit.MASK, Edit.RANDOM, Edit.KEEP, Edit.SIMILAR, Edit.UNMATCHED, Edit.INFILLED)
 
 
+@lru_cache
 def accepted(unit, law):
     """Every corruption of a unit and a law that a recipe may name, at three rates."""
     found = []
@@ -48,6 +50,7 @@ def accepted(unit, law):
     return found
 
 
+@lru_cache
 def of_recipes():
     return {f"{name} at {done}": recipe(name).corruption.at(done) for name in names() for done in (0.0, 0.5, 1.0)}
 

@@ -68,7 +68,7 @@ def assert_equal(config, seed, many, **options):
 
 
 @given(corruptions(), st.integers(0, 10**6), st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_arrays_do_what_a_loop_does(config, seed, many):
     assert_equal(config, seed, many)
 

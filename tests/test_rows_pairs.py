@@ -13,7 +13,6 @@ from fake_store import FakeStore, random_store
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.pair_lengths import guessed, rows_of
 from maskery.randomness import key, scalars
 from maskery.rows import plan as planning
 from maskery.rows.config import PAIRS, RowsConfig
@@ -283,24 +282,3 @@ def test_too_long_a_pair_of_neighbours_still_touches():
     assert len(rest) > len(near)
     a, b = plan.row_start[near], plan.row_start[near] + 1
     assert np.array_equal(plan.piece_end[a], plan.piece_start[b])
-
-
-@pytest.mark.parametrize("kind", ["segment_pair", "sentence_pair"])
-@pytest.mark.parametrize(("pair", "classes"), [("order", 2), ("three", 3), ("distance", 3)])
-def test_lengths_say_little_about_the_label(kind, pair, classes):
-    """The best guess from the lengths of both segments, on rows it has not seen."""
-    store = random_store(1, 1500, (2, 40), (3, 40))
-    plan = plan_rows(RowsConfig(kind=kind, pair=pair, copies=2), store, 64, 0)
-    asked = rows_of(plan, 2, 20_000, 0)
-    assert len(asked) > 10_000
-    right, commonest = guessed(plan, asked)
-    assert commonest < 1 / classes + 0.02
-    assert right < 1 / classes + 0.05
-
-
-def test_lengths_that_do_tell_are_found_out():
-    plan = plan_rows(RowsConfig(pair="order", copies=2), random_store(1, 500, (2, 40), (3, 40)), 64, 0)
-    rows = rows_of(plan, 2, 20_000, 0)
-    size = plan.piece_end - plan.piece_start
-    longer = (size[plan.row_start[:-1]] > size[np.minimum(plan.row_start[:-1] + 1, len(size) - 1)]).astype(np.int8)
-    assert guessed(replace(plan, label=longer), rows)[0] > 0.9

@@ -7,13 +7,15 @@ import torch
 from fake_store import random_store
 from safetensors.torch import load_file
 from small_model import VOCABULARY, small_recipe
-from small_run import corpus_in, cut_back, lines_without_time, run_quietly, same_files, tiny_recipe
+from small_run import Talk, corpus_in, cut_back, lines_without_time, run_quietly, same_files, tiny_recipe
 
 from maskery.feed import Feed
 from maskery.system import System
+from maskery.train.build import build_trainer, first_rows
 from maskery.train.comparing import compared
 from maskery.train.evaluate import evaluate
 from maskery.train.loop import Trainer
+from maskery.train.memory import choose_micro
 from maskery.train.optimizers import AdamW
 from maskery.train.ranks import Ranks
 
@@ -176,3 +178,32 @@ def test_the_folder_has_the_pooler_that_was_trained(runs):
     assert not any("contrast" in name for name in names), "the comparison has no weights"
     config = json.loads((run.path / "config.json").read_text())
     assert config["model_type"] == "bert"
+
+
+def test_what_is_read_besides_takes_memory_too(runs, monkeypatch):
+    """The estimate of a step sees rows as much longer as their runs are."""
+    _, corpus, recipe, _ = runs
+    seen = []
+
+    def watched(shape, parameters, length, *rest):
+        seen.append(length)
+        return choose_micro(shape, parameters, length, *rest)
+
+    monkeypatch.setattr("maskery.train.build.choose_micro", watched)
+    made = build_trainer(recipe, corpus, 0, Talk())
+    few = first_rows(made.feed, 8)
+    assert seen == [round(24 * (few.tokens + few.views["contrast"].tokens) / few.tokens)]
+    assert 24 * 1.2 < seen[0] < 24 * 2.5
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_vectors_are_compared_in_float32(runs, precision):
+    """Made in whatever numbers, and one micro-batch is what two are."""
+    _, corpus, recipe, _ = runs
+    made = build_trainer(recipe.changed({"training.precision": precision}), corpus, 0, Talk())
+    made.spread()
+    batches = made.feed.micro_batches(0, 0, 1, 4)
+    found = compared(made.system, batches, made._vectors, Ranks(), gradient=True)
+    extra = found[0].targets["contrast"].extra
+    assert {extra[name].dtype for name in ("loss", "gradient")} == {torch.float32}
+    assert made._gradient(batches).losses["contrast"] > 0

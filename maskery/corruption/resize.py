@@ -28,7 +28,9 @@ def resized(rows: Rows, units: Units, spans: Spans, chosen: Chosen, facts: Facts
     gone[later[rows.edit[later] == Edit.INFILLED]] = True
     before = _insertions(rows, units, spans, chosen, gone)
     kept = _without(rows, gone)
-    return _with_masks(kept, (np.cumsum(~gone) - 1)[before], mask_id(facts)) if len(before) else kept
+    # Where a slot that is gone now stands: at the mask that is left of its span.
+    place = np.cumsum(~gone) - 1
+    return _with_masks(kept, place[before], mask_id(facts)) if len(before) else kept
 
 
 def _insertions(rows: Rows, units: Units, spans: Spans, chosen: Chosen, gone: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -49,10 +51,7 @@ def _insertions(rows: Rows, units: Units, spans: Spans, chosen: Chosen, gone: ND
     row = spans.row[empty]
     room = np.bincount(rows.row[gone], minlength=len(rows))
     empty = empty[np.arange(len(row)) - np.searchsorted(row, row) < room[row]]
-    unit = spans.first[empty]
-    inside = owner[unit] < nobody
-    unit[inside] = spans.first[owner[unit[inside]]]
-    return np.sort(units.start[unit])
+    return np.sort(units.start[spans.first[empty]])
 
 
 def _without(rows: Rows, gone: NDArray[np.bool_]) -> Rows:

@@ -159,7 +159,7 @@ def contrast_out_of_sight(recipe: Recipe) -> Refusal | None:
     return Refusal(
         piece="objectives.contrast",
         reason=f'[CLS] cannot see the whole row when visibility.kind = "{recipe.visibility.kind}"',
-        repair='visibility.kind = "full", or --set objectives.contrast=false',
+        repair='visibility.kind = "full", or --set objectives.contrast=false --set corruption.ngram.longest=0',
     )
 
 
