@@ -55,9 +55,10 @@ class Feed:
     def objectives(self) -> Mapping[str, Objective]:
         return objectives_of(self.recipe.objectives)
 
-    @property
+    @cached_property
     def similar(self) -> SimilarWords | None:
-        """Words of like meaning, where the recipe names a file of them and puts them into rows."""
+        """Words of like meaning, where the recipe names a file of them and puts them into rows. Read once: a file that
+        changes while rows are made does not change the rows."""
         if not self.recipe.corruption.replace.similar:
             return None
         return similar_words(self.recipe.knowledge, self.corpus.tokenizer)

@@ -62,8 +62,8 @@ def test_options_of_a_verb(script):
 
 def test_values(script):
     assert offered(script, "maskery pretrain ") == names()
-    assert offered(script, "maskery pretrain ro") == ["roberta"]
-    assert offered(script, "maskery recipes diff bert ro") == ["roberta"]
+    assert offered(script, "maskery pretrain st") == ["structbert"]
+    assert offered(script, "maskery recipes diff bert ro") == ["roberta", "roberta-wwm-ext"]
     assert offered(script, "maskery pretrain bert --size ") == list(SIZES)
     assert offered(script, "maskery pretrain bert --size sm") == ["small"]
     assert offered(script, "maskery corpus build a.txt --errors ") == ["strict", "replace"]
@@ -88,7 +88,7 @@ def test_a_tab_at_a_terminal(script, tmp_path):
     os.close(end)
     try:
         os.write(terminal, f'maskery() {{ echo "<$*>"; }}; source {script}\n'.encode())
-        os.write(terminal, b"maskery pretrain rob\t--size medi\t--out unmis\t\nexit\n")
+        os.write(terminal, b"maskery pretrain struc\t--size medi\t--out unmis\t\nexit\n")
         seen = b""
         with suppress(OSError):  # the terminal's end, when the shell has gone
             while data := os.read(terminal, 1000):
@@ -96,7 +96,7 @@ def test_a_tab_at_a_terminal(script, tmp_path):
     finally:
         os.close(terminal)
         shell.wait(timeout=60)
-    assert b"<pretrain roberta --size medium --out unmistakable/>" in seen
+    assert b"<pretrain structbert --size medium --out unmistakable/>" in seen
 
 
 def test_every_place_and_option_is_in_every_script(scripts):

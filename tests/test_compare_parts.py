@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from small_run import TINY, corpus_in, tiny_recipe
 
 from maskery.cli.variants import parse_count, parse_seeds, parse_variant
-from maskery.compare.ask import Examination
+from maskery.compare.ask import Answers, Examination
 from maskery.compare.intervals import interval, resampled
 from maskery.compare.linear import PENALTY, fit
 from maskery.compare.plan import Length, plan
+from maskery.compare.report import facts, masked_table
+from maskery.compare.result import Asked, comparison
+from maskery.compare.run import compare
 from maskery.compare.variants import COMMON_TRAINING, PRESETS, Variant
 from maskery.errors import InputError
 from maskery.feed import Feed
@@ -91,7 +94,7 @@ def test_counts_and_seeds():
     for wrong in ("", "M", "-1", "0", "2 million"):
         with pytest.raises(InputError, match="--tokens"):
             parse_count(wrong, "--tokens")
-    for wrong in ("", "a", "1,1", "-1", "1,"):
+    for wrong in ("", "a", "1,1", "0,00", "-1", "1,", "a,1"):
         with pytest.raises(InputError, match="--seeds"):
             parse_seeds(wrong)
 
@@ -200,6 +203,78 @@ def test_an_examination_needs_what_it_asks_about(corpus, tmp_path):
     with pytest.raises(InputError, match="no held-out part") as error:
         Examination.of("roberta", bare, 10, (), SETTINGS).require()
     assert "--heldout" in error.value.repair
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("macbert", "knowledge.synonyms names no file"), ("infoword", "hides a run of words")]
+)
+def test_rows_that_cannot_be_common_are_refused_before_training(corpus, name, why):
+    with pytest.raises(InputError, match=f"--common {name}: .*{why}") as error:
+        Examination.of(name, corpus, 10, (), SETTINGS).require()
+    assert error.value.repair == "--common roberta"
+
+
+def test_common_rows_with_similar_words_read_the_file_that_all_read(corpus, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("ab cd\nef gh\n")
+    asked = Examination.of("macbert", corpus, 10, (), {**SETTINGS, "knowledge.synonyms": str(words)})
+    assert asked.common.knowledge.synonyms == str(words)
+    plain = Examination.of("roberta", corpus, 10, (), {**SETTINGS, "knowledge.synonyms": str(words)})
+    assert not plain.common.knowledge.synonyms
+
+
+def test_the_steps_of_a_warm_up_keep_no_question_from_being_asked(corpus):
+    asked = Examination.of("roberta", corpus, 10, ("next_sentence",), {**SETTINGS, "training.warmup": 100})
+    asked.require()
+    assert asked.impossible("next_sentence", tiny_recipe()) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"model.segments": 1, "rows.pair": "none", "objectives.next_sentence": False}, "one segment embedding"),
+     ({"model.max_length": 16, "training.length": 16}, "learned positions end")],
+    ids=["segments", "positions"],
+)  # fmt: skip
+def test_a_model_that_cannot_read_the_common_rows_is_refused_before_training(corpus, tmp_path, changes, why):
+    made = planned(corpus, [Variant("a", "bert"), Variant("b", "bert", changes)])
+    with pytest.raises(InputError, match=f"variant b cannot read .*{why}") as error:
+        compare(made, [0], tmp_path / "out", Examination.of("bert", corpus, 10, (), SETTINGS))
+    assert "--common" in error.value.repair
+    assert not (tmp_path / "out").exists()
+
+
+# -- what was found
+
+
+def answered(hits, asked):
+    return Asked({"masked_token": Answers(np.array(hits, float), np.array(asked, float), np.zeros(len(hits)))}, {}, "")
+
+
+def found_in(corpus, answers):
+    labels = [f"v{number}" for number in range(len(answers))]
+    rates = [{"corruption.rate": 0.1 + 0.01 * number} for number in range(len(labels))]
+    made = planned(corpus, [Variant(label, "bert", rate) for label, rate in zip(labels, rates, strict=True)])
+    asked = {(label, 0): each for label, each in zip(labels, answers, strict=True)}
+    return comparison(made, [0], Examination.of("roberta", corpus, 10, (), SETTINGS), asked, done=True)
+
+
+def test_a_difference_is_to_the_first_variant_and_to_no_other(corpus):
+    some, more = answered([1, 2, 0], [3, 3, 3]), answered([2, 2, 1], [3, 3, 3])
+    found = found_in(corpus, [some, more])
+    assert found["variants"][1]["masked"]["difference"] == pytest.approx(2 / 9)
+    silent = found_in(corpus, [Asked({}, {}, ""), some, more])
+    assert [each["masked"]["difference"] for each in silent["variants"][1:]] == [None, None]
+    heads, lines = masked_table(silent)
+    assert [line[heads.index("to v0")] for line in lines] == ["", "-", "-"]
+    assert not any("differences are to" in line for line in facts(silent))
+
+
+@pytest.mark.parametrize(("hits", "share"), [([0] * 20, 0.0), ([3] * 20, 1.0)])
+def test_a_share_of_nothing_or_all_is_not_told_as_certain(corpus, hits, share):
+    masked = found_in(corpus, [answered(hits, [3] * 20)] * 2)["variants"][0]["masked"]
+    low, high = masked["interval"]
+    assert low <= masked["accuracy"] == share <= high
+    assert 0.1 < high - low < 0.2, "Wilson's for twenty rows"
 
 
 # -- intervals and the linear head

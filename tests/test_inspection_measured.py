@@ -124,6 +124,8 @@ def test_what_was_taken_out_is_counted(corpus, name, share):
     found = measure(feed, 160)
     assert found.chosen.value == pytest.approx(0.3, abs=0.03)
     assert found.edits[name].value == pytest.approx(share[name], abs=0.05)
+    assert found.words.hits == sum(length * number for length, number in found.kept.items()), "words that are gone too"
+    assert found.words.cases == found.drawn.total(), "every word is offered once as the first of a span"
     before = after = 0
     for step in range(10):
         phase, epochs, numbers = feed.numbers(step)

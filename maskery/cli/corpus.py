@@ -171,15 +171,16 @@ def print_counts(made: Corpus) -> None:
     from maskery.cli.output import counted, results
 
     counts, console = made.counts, results()
+    no_words = made.manifest["options"].get("words") == "none"
     rows = {
         "documents": f"{counts['documents']:,}",
         "held out": f"{counted(counts['heldout_documents'], 'document')}",
         "sentences": f"{counts['sentences']:,}",
-        "words": f"{counts['words']:,}",
+        "words": "not looked for (--words none)" if no_words else f"{counts['words']:,}",
         "tokens": f"{counts['tokens']:,}",
         "unknown": f"{counted(counts['unknown'], 'token')} ({_share(made, 'unknown')})",
         "vocabulary": f"{made.vocabulary:,}",
-        "tokens a word": f"{counts['tokens'] / max(1, counts['words']):.2f}",
+        **({} if no_words else {"tokens a word": f"{counts['tokens'] / max(1, counts['words']):.2f}"}),
         "characters a token": f"{counts['characters'] / counts['tokens']:.2f}",
         "bytes a token, disk": f"{stored_bytes(made) / counts['tokens']:.2f}",
     }

@@ -5,6 +5,7 @@ sentence under several recipes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 MEASURED, DRAWS = 1000, 3
 MANY_ROWS = 400_000
 """Planning as many takes about two seconds."""
+_PLANNED = {
+    "cut_tokens": ("token cut off, because its row was too long", "tokens cut off, because their rows were too long"),
+    "cut_rows": ("row of which something was cut off", "rows of which something was cut off"),
+    "one_sentence_chunks": ("chunk of a single sentence", "chunks of a single sentence"),
+    "short_documents": (
+        "document cut into shorter rows on purpose (rows.short)",
+        "documents cut into shorter rows on purpose (rows.short)",
+    ),
+    "rows_without_pair": ("row too short for a pair", "rows too short for a pair"),
+}
+"""Counts of a plan, one and several."""
 
 
 def inspect(
@@ -63,13 +75,19 @@ def inspect(
     if flow:
         _show_flow(first, store, seed, html, as_json)
     elif store is None:
-        raise InputError(
-            "there are no rows without a corpus", repair="add --corpus DIR, or --flow to draw a made-up row"
-        )
+        raise _no_corpus(text)
     elif text is not None:
         _show_sentence(asked, store, text, DRAWS if draws is None else draws, seed, step, html, as_json)
     else:
         _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, html, as_json)
+
+
+def _no_corpus(text: str | None) -> InputError:
+    if text is not None:
+        return InputError(
+            "a text is cut into tokens and words as a corpus was, and there is none", repair="--corpus DIR"
+        )
+    return InputError("there are no rows without a corpus", repair="add --corpus DIR, or --flow to draw a made-up row")
 
 
 def _names(recipe: str | None, compare: str | None) -> list[str]:
@@ -82,7 +100,7 @@ def _names(recipe: str | None, compare: str | None) -> list[str]:
     if recipe is not None:
         raise InputError(
             "a recipe stands before the options and others behind --compare",
-            repair=f"name all of them behind --compare: --compare {','.join([recipe, *names])}",
+            repair=f"name all of them behind --compare: --compare {','.join(dict.fromkeys([recipe, *names]))}",
         )
     if not names:
         raise InputError("--compare names no recipe", repair="--compare bert,bert-wwm")
@@ -119,7 +137,7 @@ def _require_step(step: int | None, asked: dict[str, Recipe]) -> None:
             last = recipe.training.steps - 1
             raise InputError(
                 f"--step {step}: training by {name} has the steps 0 to {last:,}",
-                repair=f"--step {last}, or more steps: --set training.steps=N",
+                repair=f"--step {min(max(step, 0), last)}, or more steps: --set training.steps=N",
             )
 
 
@@ -197,11 +215,18 @@ def _show_rows(
     if again:
         say(f"{again:,} of the rows came again: there are {len(found.measured.plan_rows):,} different ones in the plan")
     phase = phase_at(feed.phases, step)
-    for name, number in feed.plan(phase).counts.items():
-        if number and name not in ("rows", "tokens"):
-            say(f"when rows of {phase.length} slots were planned: {name.replace('_', ' ')} {number:,}")
+    for remark in _planned(feed.plan(phase).counts):
+        say(f"rows of {phase.length} slots, over the whole plan: {remark}")
     for refusal in check(asked):
         say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
+
+
+def _planned(counts: Mapping[str, int]) -> Iterator[str]:
+    """What had to be done to cut the text into rows."""
+    for name, number in counts.items():
+        if number and name not in ("rows", "tokens"):
+            one, many = _PLANNED.get(name, (name.replace("_", " "),) * 2)
+            yield f"{number:,} {one if number == 1 else many}"
 
 
 def _plan(feed: Feed, step: int) -> None:

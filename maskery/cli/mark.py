@@ -41,7 +41,8 @@ def mark(
         for note in _remarks(made, name, files):
             say(note)
     emit_json(summary(made, list(asked))) if as_json else print_marks(made, list(asked))
-    say(f"look at its rows: maskery inspect ernie --corpus {out}")
+    if any(marks(made)[name]["matches"] for name in asked):
+        say(f"look at its rows: maskery inspect ernie --corpus {out}")
 
 
 def summary(made: Corpus, asked: list[str]) -> dict[str, Any]:
@@ -80,7 +81,10 @@ def _remarks(made: Corpus, name: str, files: list[Path]) -> list[str]:
         told.append(f"{name}: not marked at {many}, where the entry is one word: a word is taken whole anyway")
     if not counts["matches"]:
         listed = ", ".join(map(str, files))
-        told.append(f"warning: nothing of {listed} is in the text as a run of whole words: no {name} are marked")
+        told.append(
+            f"warning: nothing of {listed} is in the text as a run of whole words: no {name} are marked; "
+            "check its language and spelling"
+        )
     return told
 
 
@@ -92,7 +96,7 @@ def print_marks(made: Corpus, asked: list[str]) -> None:
     for name in asked:
         counts = marks(made)[name]
         rows = {
-            name: f"{counts['entries']:,} entries, {counts['found']:,} of them in the text",
+            name: f"{counts['entries']:,} {'entry' if counts['entries'] == 1 else 'entries'}, {counts['found']:,} of them in the text",
             "  places": f"{counts['matches']:,}",
             "  tokens": f"{counts['tokens']:,} ({100 * _share(made, name):.2f} % of all)",
         }

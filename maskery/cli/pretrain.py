@@ -120,7 +120,8 @@ def _pretrain(
     spent = "" if finished else f", in {duration(took)}"
     results().print(f"{out}: a model of {counted(resolved.training.steps, 'step')}{spent}", soft_wrap=True)
     mask = store.tokenizer.names.get("mask", "[MASK]")
-    say(f'next: maskery fill {out} "a text with {mask} in it"        maskery info {out}')
+    fill = f'maskery fill {out} "a text with {mask} in it"        '
+    say(f"next: {fill if resolved.corruption.replace.mask else ''}maskery info {out}")
 
 
 def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float, fsdp: bool = False) -> Recipe:

@@ -73,15 +73,18 @@ def print_comparison(runs: list[History], facts: list[dict[str, Any]], console: 
     from rich.table import Table
 
     from maskery.explain.history import sums_differ
-    from maskery.explain.runs import COLUMNS, differences, sparkline
+    from maskery.explain.runs import COLUMNS, differences, sparkline, value_text
     from maskery.explain.words import words_of
 
-    table = Table("", *(run.name for run in runs), box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for run in runs:
+        table.add_column(run.name, overflow="fold")
     for name, column in COLUMNS.items():
         table.add_row(name, *(column(each) for each in facts))
     table.add_row("loss by step", *(sparkline(run, width=20) for run in runs))
     for key, values in differences(runs).items():
-        table.add_row(key, *("none" if value is None else str(value) for value in values))
+        table.add_row(key, *map(value_text, values))
     console.print(table)
     if sums_differ(runs):
         console.print(words_of("en").different_sums)

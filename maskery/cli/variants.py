@@ -87,6 +87,7 @@ def parse_count(text: str, option: str) -> int:
 def parse_seeds(text: str) -> list[int]:
     """0,1,2"""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
+    seeds = [int(part) for part in parts if part.isdecimal()]
+    if len(set(seeds)) < len(parts):
         raise InputError(f"--seeds {text!r} is no list of different numbers", repair="--seeds 0,1,2")
-    return [int(part) for part in parts]
+    return seeds

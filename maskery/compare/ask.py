@@ -31,6 +31,7 @@ from maskery.objectives.cross_entropy import losses_and_hits
 from maskery.recipes.recipe import Recipe, check, recipe
 from maskery.rows.config import ONLY_PAIR, PAIRS
 from maskery.train import machine
+from maskery.train.build import first_rows
 
 SEED = 0
 """Of held-out rows and masks, whatever seed a model was trained with."""
@@ -73,16 +74,22 @@ class Examination:
 
     @staticmethod
     def of(name: str, corpus: Corpora, rows: int, questions: tuple[str, ...], settings: Settings) -> Examination:
-        """`name` is the recipe whose rows and corruption are common to all; its length is that of training."""
-        shared = {key: value for key, value in settings.items() if key in COMMON_TRAINING}
+        """`name` is the recipe whose rows and corruption are common to all; its length is that of training, and so
+        are the similar words where it reads any."""
+        shared = {key: value for key, value in settings.items() if key == "training.length"}
         common = recipe(name, {**COMMON_TRAINING, **shared, "rows.copies": 1, "training.steps": 1})
         if MASKED not in common.objectives:
             raise InputError(f"--common {name}: this recipe asks for no masked tokens", repair="--common roberta")
-        others = {f"objectives.{each}": False for each in common.objectives if each != MASKED}
-        return Examination(common.changed(others), corpus, rows, questions)
+        changes: dict[str, Any] = {f"objectives.{each}": False for each in common.objectives if each != MASKED}
+        if common.corruption.replace.similar:
+            changes |= {key: value for key, value in settings.items() if key.startswith("knowledge.")}
+        return Examination(common.changed(changes), corpus, rows, questions)
 
     def require(self) -> None:
-        """Refuse a corpus on which the examination cannot be held; found before anything is trained."""
+        """Refuse a corpus on which the examination cannot be held, and a recipe that cannot be common to all; found
+        before anything is trained."""
+        if (why := _refusal(self.common)) is not None:
+            raise InputError(f"--common {self.common.name}: {why}", repair="--common roberta")
         for part in self.corpus.parts if isinstance(self.corpus, Mixture) else (self.corpus,):
             if not len(part.documents("heldout")):
                 raise InputError(
@@ -91,7 +98,7 @@ class Examination:
                     repair="build it with a part set aside: maskery corpus build FILES --out DIR --heldout 0.01",
                 )
         heldout = Feed(self.common, self.corpus, SEED, "heldout")
-        heldout.plan(heldout.phases[0])
+        first_rows(heldout, 2)
         for question in self.questions:
             for split in ("heldout", "train"):
                 feed = Feed(self.pairs(question, self.common), self.corpus, SEED, split)
@@ -100,6 +107,15 @@ class Examination:
                         f"the {split} part of the corpus holds no pair to ask {question} about",
                         repair=f"build the corpus from longer documents, or leave {question} out of --ask",
                     )
+
+    def require_fit(self, label: str, trained: Recipe) -> None:
+        """Refuse a model that cannot read the common rows; found before it is trained."""
+        why = _refusal(self.masked(trained)) if MASKED in trained.objectives else None
+        if why is not None:
+            raise InputError(
+                f"variant {label} cannot read the rows it would be examined on, those of {self.common.name}: {why}",
+                repair="choose other rows with --common RECIPE, or change the variant",
+            )
 
     def plain(self) -> dict[str, Any]:
         """What must be equal for answers to be comparable."""
@@ -118,8 +134,12 @@ class Examination:
 
     def impossible(self, question: str, trained: Recipe) -> str | None:
         """Why a model cannot be asked a question; None if it can."""
-        refusals = check(self.pairs(question, trained))
-        return f"{refusals[0].piece}: {refusals[0].reason}" if refusals else None
+        return _refusal(self.pairs(question, trained))
+
+
+def _refusal(asked: Recipe) -> str | None:
+    refusals = check(asked)
+    return f"{refusals[0].piece}: {refusals[0].reason}" if refusals else None
 
 
 @torch.no_grad()

@@ -33,7 +33,8 @@ def facts(found: dict[str, Any]) -> list[str]:
     if any(each["masked"] for each in variants):
         masked = next(each["masked"] for each in variants if each["masked"])
         told.append(f"asked for {masked['answers']:,} tokens in {masked['rows']:,} rows")
-        told.append(f"differences are to {first}, on the same rows; where the interval holds 0, none was found")
+        if variants[0]["masked"]:
+            told.append(f"differences are to {first}, on the same rows; where the interval holds 0, none was found")
     return told
 
 
@@ -137,6 +138,8 @@ def _share(asked: dict[str, Any]) -> str:
 
 
 def _difference(asked: dict[str, Any]) -> str:
+    if asked["difference"] is None:
+        return "-"
     low, high = asked["difference_interval"]
     return f"{100 * asked['difference']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
 

@@ -8,7 +8,8 @@
     left_out   label -> why
     finished   whether every run is done
 
-A difference is to the first variant, over the same resampled rows. Several seeds are taken together.
+A difference is to the first variant, over the same resampled rows; null where that was not asked. Several seeds are
+taken together.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from maskery.compare.ask import MASKED, Answers, Examination
 from maskery.compare.intervals import Numbers, interval, resampled
 from maskery.compare.plan import Contestant, Plan
 from maskery.compare.variants import COMMON_TRAINING
+from maskery.inspection.statistics import Interval, wilson
 from maskery.objectives.config import PAIR_OF
 
 
@@ -54,7 +56,7 @@ def comparison(
     first: dict[str, _Share] = {}
     return {
         "equal": _equal(plan, seeds, examination),
-        "variants": [_variant(each, seeds, asked, first) for each in plan.contestants],
+        "variants": [_variant(each, seeds, asked, first, plan.contestants[0]) for each in plan.contestants],
         "left_out": plan.left_out,
         "finished": done,
     }
@@ -83,8 +85,13 @@ def _equal(plan: Plan, seeds: Sequence[int], examination: Examination) -> dict[s
 
 
 def _variant(
-    each: Contestant, seeds: Sequence[int], asked: Mapping[tuple[str, int], Asked], first: dict[str, _Share]
+    each: Contestant,
+    seeds: Sequence[int],
+    asked: Mapping[tuple[str, int], Asked],
+    first: dict[str, _Share],
+    reference: Contestant,
 ) -> dict[str, Any]:
+    """`first` is what the reference answered; it comes before all others."""
     label, corruption = each.same_as or each.label, each.recipe.corruption
     runs = {seed: asked[label, seed] for seed in seeds if (label, seed) in asked}
     found: dict[str, Any] = {
@@ -107,8 +114,9 @@ def _variant(
     }
     for question in dict.fromkeys(name for run in runs.values() for name in run.answers):
         share = _share([run.answers[question] for run in runs.values() if question in run.answers])
-        reference = first.setdefault(question, share)
-        plain = share.plain | _difference(share, reference)
+        if each is reference:
+            first[question] = share
+        plain = share.plain | _difference(share, first.get(question))
         if question == MASKED:
             found["masked"] = plain
         else:
@@ -125,7 +133,7 @@ def _share(answers: Sequence[Answers]) -> _Share:
     shares = resampled(hits, asked)
     plain = {
         "accuracy": float(hits.sum() / max(1.0, asked.sum())),
-        "interval": list(interval(shares)),
+        "interval": list(_interval(hits, asked, shares)),
         "loss": loss / max(1.0, float(asked.sum())),
         "answers": int(answers[0].asked.sum()),
         "rows": len(hits),
@@ -135,6 +143,14 @@ def _share(answers: Sequence[Answers]) -> _Share:
     return _Share(plain, shares)
 
 
-def _difference(share: _Share, first: _Share) -> dict[str, Any]:
+def _interval(hits: Numbers, asked: Numbers, shares: Numbers) -> Interval:
+    """Where no answer is right, or all are, every resample says the same: there Wilson's, with a draw for each row."""
+    share = hits.sum() / max(1.0, asked.sum())
+    return wilson(share, int((asked > 0).sum())) if share in (0.0, 1.0) else interval(shares)
+
+
+def _difference(share: _Share, first: _Share | None) -> dict[str, Any]:
+    if first is None:
+        return {"difference": None, "difference_interval": None}
     apart = share.plain["accuracy"] - first.plain["accuracy"]
     return {"difference": apart, "difference_interval": list(interval(share.resampled - first.resampled))}

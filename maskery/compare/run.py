@@ -84,6 +84,8 @@ def compare(
     """The comparison as plain values; see `result.comparison` for its keys."""
     watch = watch or Watch()
     examination.require()
+    for each in plan.contestants:
+        examination.require_fit(each.label, each.recipe)
     turns = turns_of(plan, seeds, out)
     require_same(turns, out, examination.corpus)
     asked: dict[tuple[str, int], Asked] = {}

@@ -65,7 +65,10 @@ class SpanConfig(Config):
                     f"({list(field.default) if isinstance(field.default, tuple) else field.default})"
                 )
         if self.law == "weights" and (not any(self.weights) or min(self.weights) < 0):
-            raise ValueError("law 'weights' needs weights that are not negative, one of them above 0: [0.4, 0.3, 0.2]")
+            raise ValueError(
+                f"law 'weights' needs weights that are not negative, one of them above 0: weights = {list(self.weights)}; "
+                "for example span = { law = 'weights', weights = [0.4, 0.3, 0.2, 0.1] }"
+            )
         return self
 
 
@@ -87,7 +90,10 @@ class ReplaceConfig(Config):
         total = sum(shares.values())
         if abs(total - 1) > 1e-6:
             given = " + ".join(f"{name} {share:g}" for name, share in shares.items() if share)
-            raise ValueError(f"shares sum to {total:g}, not to 1: {given or 'all are 0'}")
+            raise ValueError(
+                f"shares sum to {total:g}, not to 1: {given or 'all are 0'}; "
+                "shares that you do not give count as well: set them, to 0 where need be"
+            )
         return self
 
 
@@ -184,7 +190,8 @@ class CorruptionConfig(Config):
     def _parts_fit(self) -> CorruptionConfig:
         if self.masks > 1 and self.when == "dynamic":
             raise ValueError(
-                "masks counts the corruptions of a static row, but when = 'dynamic' draws a new one always"
+                "masks counts the corruptions of a static row, but when = 'dynamic' draws a new one always; "
+                "set when = 'static'"
             )
         if self.stages and self.unit != "token":
             raise ValueError("stages name the units; leave out unit")
@@ -195,5 +202,8 @@ class CorruptionConfig(Config):
         if self.replace.infill and self.decide != "span":
             raise ValueError("replace.infill puts one mask for a span: set decide = 'span'")
         if self.span.law == "poisson" and self.replace.infill < 1:
-            raise ValueError("law 'poisson' has spans of no unit, which only replace.infill = 1 can show")
+            raise ValueError(
+                "law 'poisson' has spans of no unit, which only replace.infill = 1 can show: set decide = 'span' and "
+                "replace = { mask = 0.0, random = 0.0, keep = 0.0, infill = 1.0 }"
+            )
         return self

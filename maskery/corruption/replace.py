@@ -99,9 +99,9 @@ def mask_id(facts: Facts) -> int:
 def need_similar(similar: Similar | None) -> Similar:
     if similar is None:
         raise RecipeError(
-            "replace.similar needs words of like meaning",
+            "puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
             where="corruption.replace.similar",
-            repair="--set knowledge.synonyms=FILE, or --set corruption.replace.similar=0 and give its share to another",
+            repair="--set knowledge.synonyms=FILE, where FILE is a thesaurus, a list of synonyms, or word vectors",
         )
     return similar
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -118,8 +119,11 @@ COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 """What a table of runs shows, on a terminal and on a page."""
 
 
-def _value(value: Any) -> str:
-    return "none" if value is None else str(value)
+def value_text(value: Any) -> str:
+    """The value of a key: text as it is, the rest as JSON, which is how recipes write it."""
+    if value is None or isinstance(value, str):
+        return "none" if value is None else value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _number(value: float | None) -> str:
@@ -146,7 +150,7 @@ def comparison(runs: Source | Sequence[Source], x: str = "steps") -> Picture:
         sections.append(
             (
                 "What differs in the recipes",
-                [table(heads, [(key, *map(_value, values)) for key, values in apart.items()])],
+                [table(heads, [(key, *map(value_text, values)) for key, values in apart.items()])],
                 None,
             )
         )

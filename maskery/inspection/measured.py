@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from maskery.corruption.choose import Chosen
 from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.spans import Spans
+from maskery.corruption.units import word_starts
 from maskery.edit import Edit
 from maskery.inspection.statistics import Ratio
 from maskery.inspection.words import per_row, run_words, windows, word_numbers
@@ -83,7 +84,7 @@ class Measured:
         self.chosen.add(taken, ordinary)
         self.open.add(taken, ordinary - per_row(rows, rows.edit == Edit.NGRAM))
         self.runs.update(_histogram(run_words(chosen, word)))
-        self._add_words(rows, chosen, word)
+        self._add_words(rows, before, chosen, word)
         self._add_moved(rows, config, word, ordinary)
 
     def _add_edits(self, rows: Rows, before: Rows, config: CorruptionConfig) -> NDArray[np.int64]:
@@ -102,7 +103,7 @@ class Measured:
         self.similar.add(asked["similar"] + asked["unmatched"], whole)
         return removed
 
-    def _add_words(self, rows: Rows, chosen: NDArray[np.bool_], word: NDArray[np.int64]) -> None:
+    def _add_words(self, rows: Rows, before: Rows, chosen: NDArray[np.bool_], word: NDArray[np.int64]) -> None:
         inside = word >= 0
         size = np.bincount(word[inside])
         hit = np.bincount(word[chosen & inside], minlength=len(size))
@@ -110,7 +111,9 @@ class Measured:
         owner[word[inside]] = rows.row[inside]
         touched = np.bincount(owner[hit > 0], minlength=len(rows))
         closed = np.bincount(word[inside], rows.edit[inside] == Edit.NGRAM) > 0
-        self.words.add(touched, np.bincount(owner[~closed], minlength=len(rows)))
+        # Words that were taken out were touched, and a mask that was put in is none.
+        gone = per_row(before, word_starts(before)) - np.bincount(owner, minlength=len(rows))
+        self.words.add(touched + gone, np.bincount(owner[~closed], minlength=len(rows)) + gone)
         self.split.add(np.bincount(owner[(hit > 0) & (hit < size)], minlength=len(rows)), touched)
 
     def _add_moved(

@@ -48,7 +48,7 @@ def _add(
     measured: Measured, feed: Feed, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> None:
     config, keys = feed.corruption(step), feed.mask_keys(phase, epochs, numbers)
-    plain = gather(feed.plan(phase), numbers, feed.corpus)
+    plain = reordered(gather(feed.plan(phase), numbers, feed.corpus), config.order, keys)
     rows = feed.corrupted(step, phase, epochs, numbers)
     measured.add(rows, config, plain)
     measured.add_labels(rows.label, PAIRS.get(feed.recipe.rows.pair).labels)
@@ -57,7 +57,6 @@ def _add(
     owners = np.bincount(feed.corpus_of(phase, numbers)[0], minlength=len(feed.names))
     measured.corpora.update(dict(zip(feed.names, owners.tolist(), strict=True)))
     if config.rate > 0:
-        plain = reordered(plain, config.order, keys)
         if config.ngram.longest > 0:
             plain = hide_ngrams(plain, config.ngram, keys, feed.corpus.facts)
         _, spans, chosen = chosen_spans(plain, config, keys)
