@@ -1,8 +1,8 @@
 """Training on several corpora: resumed bitwise, refused under other weights, told and measured on the command line."""
 
 import json
-import re
 import os
+import re
 
 import pytest
 from small_run import (

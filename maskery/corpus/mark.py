@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import fingerprint
-from maskery.errors import ExistsError, InputError
+from maskery.errors import CorpusError, ExistsError, InputError
 from maskery.files import MANIFEST, checksum, describe, new_folder, require_writable, sealed, write_json
 from maskery.knowledge.lexicon import Lexicon
 
@@ -119,6 +119,12 @@ def mark(
     lists = {name: _paths(files) for name, files in given.items() if files is not None}
     if not any(lists.values()):
         raise InputError("there is nothing to mark", repair="--phrases FILE, --entities FILE, or both")
+    if corpus.manifest["options"]["words"] == "none":
+        raise CorpusError(
+            "the corpus was built with --words none, and phrases and entities are runs of whole words",
+            where=corpus.path,
+            repair="build it with words first: maskery corpus build FILES --words auto --out DIR",
+        )
     if out.exists():
         remove = f", or remove it: rm -r {out}" if (out / MANIFEST).is_file() else ""
         raise ExistsError("is already there", where=out, repair=f"give another --out{remove}")
