@@ -33,6 +33,13 @@ def test_build_counts_and_tells(text, tmp_path, capsys):
     assert f"maskery inspect bert --corpus {out}" in captured.err
 
 
+def test_words_that_were_not_looked_for_are_not_counted(text, tmp_path, capsys):
+    assert build(text, "--out", tmp_path / "corpus", "--vocab", 200, "--workers", 0, "--words", "none") == 0
+    out = capsys.readouterr().out
+    assert "not looked for (--words none)" in out
+    assert "tokens a word" not in out
+
+
 def test_json_goes_to_stdout_alone(text, tmp_path, capsys):
     assert build(text, "--out", tmp_path / "corpus", "--vocab", 200, "--workers", 0, "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -83,6 +83,29 @@ def test_shown_rows_are_marked(corpus, capsys, monkeypatch):
     assert out.splitlines()[0].split(", ")[1] == f"{chosen} chosen"
 
 
+def test_nothing_is_broken_on_a_narrow_terminal(corpus, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert (
+        main(["inspect", "spanbert", "--corpus", str(corpus.path), "--rows", "50", "--set", "training.length=32"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert re.search(
+        r"\n  chosen\n      1\d\.\d\d % \(1\d\.\d\d to 1\d\.\d\d %\); recipe 15\.00 %\n      of [\d,]+ ord", out
+    )
+    table = out[out.index("lengths, %") :].splitlines()
+    assert table[0].split() == ["lengths,", "%", "recipe", "drawn", "kept", "runs,", "in", "words"]
+    assert table[1].split()[:2] == ["1", "22.41"]
+    assert table[10].split()[:2] == ["10", "3.01"]
+
+
+def test_what_the_plan_had_to_do_is_told_in_words(corpus, capsys):
+    assert main(["inspect", "bert", "--corpus", str(corpus.path), "--rows", "8", "--set", "training.length=32"]) == 0
+    err = capsys.readouterr().err
+    assert re.search(r"rows of 32 slots, over the whole plan: [\d,]+ documents? cut into shorter rows on purpose", err)
+    assert "_" not in err
+
+
 def test_a_recipe_without_corruption(corpus, capsys):
     assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "8", "--json", *GPT]) == 0
     found = json.loads(capsys.readouterr().out)

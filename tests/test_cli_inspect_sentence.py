@@ -22,6 +22,7 @@ from maskery.corpus.encode import Flag
 from maskery.edit import Edit
 from maskery.explain.chips import SIGNS, segment_name
 from maskery.explain.sentence import masked_sentence
+from maskery.explain.words import words_of
 from maskery.recipes.recipe import recipe
 
 TEXT = "The unbelievable dog sees a small house and finds the quiet bird."
@@ -98,6 +99,22 @@ def test_one_recipe_and_its_stages(corpus, capsys):
     assert {name: made["unit"] for name, made in found.items()} == {"ernie": "entity"}
     assert main(["inspect", "bert", "--text", "cat", "--corpus", str(corpus.path)]) == 0, "one token is a sentence"
     assert "cat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "chinese"),
+    [({"ngram.longest": 6}, "; one run of 2 to 6 words masked whole", "连续 2 到 6 个词"),
+     ({"order.sentences": True}, "; sentences in random order", "句子顺序随机"),
+     ({"order.rotate": 0.5}, "; 50% of the segments rotated", "50% 的段落被轮转"),
+     ({"rate": 0, "shuffle.rate": 0.05}, "nothing is chosen; 5% of the runs of 3 shuffled", "不选任何位置"),
+     ({"rate": 0}, "nothing is corrupted", "不做任何破坏")],
+    ids=["ngram", "sentences", "rotate", "shuffle", "nothing"],
+)  # fmt: skip
+def test_all_that_is_done_to_a_text_is_told(corpus, changes, told, chinese):
+    made = recipe("bert", {f"corruption.{key}": value for key, value in changes.items()})
+    (masking,) = masked_sentence([made], corpus, TEXT).maskings
+    assert masking.described(words_of("en")).endswith(told)
+    assert chinese in masking.described(words_of("zh"))
 
 
 def test_similar_words_take_the_place_of_others(corpus, synonyms):
@@ -222,9 +239,9 @@ def test_what_is_refused(corpus, tmp_path, capsys):
         (["--compare", "bert,roberta", *here], "--compare shows one sentence, and there is none"),
         (["--compare", " , ", *text, *here], "--compare names no recipe"),
         (["--compare", "bert,roberta,bert", *text, *here], "--compare bert,roberta\n"),
-        (["roberta", "--compare", "bert", *text, *here], "--compare roberta,bert"),
+        (["roberta", "--compare", "bert,roberta", *text, *here], "--compare roberta,bert\n"),
         (["--compare", "bert,macbert", *text, *here], "macbert puts words of like meaning"),
-        (["--compare", "bert", *text], "--corpus DIR"),
+        (["--compare", "bert", *text], "a text is cut into tokens and words as a corpus was"),
         (["--compare", "bert", *text, "--corpus", str(tmp_path / "no")], "maskery corpus build"),
         (["bert", "--text", " \n ", *here], "the text has 0 tokens"),
         (["bert", "--text", "cat " * 200, *here], "1 to 128 tokens"),

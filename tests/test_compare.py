@@ -61,8 +61,14 @@ def test_the_result_is_written_whole(done):
     heads = [each["questions"]["next_sentence"]["head"] for each in found["variants"]]
     assert heads == ["own", "fresh", "fresh"]
     assert found["variants"][0]["masked"]["difference"] == 0
+    answers = json.loads((done / "bert" / "answers-0.json").read_text())["answers"]
+    for question, share in found["equal"]["examination"]["commonest"].items():
+        asked = sum(answers[question]["asked"])
+        assert share * asked == pytest.approx(round(share * asked))
+        assert 0.5 <= share <= 1
     page = (done / "comparison.md").read_text()
     assert "| bert |" in page
+    assert "next_sentence: whoever always gives the commonest answer is right in" in page
     assert "52.4 / 53.3" in page
     assert "90.5 / 52.0" in page
 

@@ -203,6 +203,15 @@ def test_a_crash_leaves_a_whole_corpus_or_none(start, tmp_path):
             Corpus.open(crash.left / "new").verify()
 
 
+def test_a_corpus_without_words_is_refused(start, tmp_path):
+    """No unit could use its marks: phrases and entities are refused where there are no words."""
+    bare = Corpus.build(start / "text.txt", tmp_path / "bare", vocab=200, words="none", workers=0)
+    with pytest.raises(CorpusError, match="--words none") as caught:
+        bare.mark(tmp_path / "new", phrases=start / "phrases.txt")
+    assert "--words auto" in caught.value.repair
+    assert not (tmp_path / "new").exists()
+
+
 def test_bad_calls_are_refused(start, tmp_path):
     corpus, out = Corpus.open(start / "corpus"), tmp_path / "new"
     with pytest.raises(InputError, match="nothing to mark") as caught:
@@ -249,6 +258,7 @@ def test_a_list_that_matches_nothing_is_told(start, tmp_path, capsys):
     assert main(command(start, *given)) == 0
     told = capsys.readouterr()
     assert f"warning: nothing of {tmp_path / 'none.txt'} is in the text as a run of whole words" in told.err
+    assert "maskery inspect" not in told.err
     assert "phrases     2 entries, 0 of them in the text" in told.out
     assert Corpus.open(tmp_path / "new").fingerprint == Corpus.open(start / "corpus").fingerprint
 

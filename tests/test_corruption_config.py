@@ -20,7 +20,7 @@ WRONG = {
     "corruption.span.p=0.5": "law 'single' does not read 'p': leave it out, or set it back to its default .0.2",
     "corruption.span={ law = 'weights', weights = [1.0], mean = 2.0 }": "'weights' does not read 'mean'; it reads weig",
     "corruption.span={ law = 'geometric', mean = 2.0 }": "does not read 'mean'; it reads p and longest",
-    "corruption.span.law=weights": "needs weights",
+    "corruption.span.law=weights": "needs weights .*, and has .*; for example weights = ",
     "corruption.span={ law = 'weights', weights = [0.0, 0.0] }": "one of them above 0",
     "corruption.span={ law = 'weights', weights = [0.5, -0.1] }": "not negative",
     "corruption.span={ law = 'weights', weights = [nan] }": "finite number",

@@ -108,6 +108,16 @@ def test_info_compares_runs_and_draws_them(tmp_path, capsys):
     assert "What differs" not in (tmp_path / "one.html").read_text(encoding="utf-8")
 
 
+def test_keys_of_many_runs_stay_whole(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    folders = [run_folder(tmp_path / f"a-run-of-number-{n}", LINES, training__lr=0.5 + n) for n in range(5)]
+    folders.append(run_folder(tmp_path / "other", LINES, training__bias_correction=True))
+    assert main(["info", *map(str, folders)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    line = next(each for each in lines if "training.bias_correction" in each)
+    assert line.split()[1:] == ["false"] * 5 + ["true"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

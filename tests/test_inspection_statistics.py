@@ -134,3 +134,5 @@ def test_the_interval_of_a_mean():
     low, high = mean_interval({1: 50, 3: 50})
     assert (low + high) / 2 == 2
     assert high - 2 == pytest.approx(Z95 * sqrt(100 / 99 / 100))
+    wider = mean_interval({1: 50, 3: 50}, fresh=0.25)
+    assert wider[1] - 2 == pytest.approx(2 * (high - 2)), "what came again four times says no more than once"

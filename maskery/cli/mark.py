@@ -95,8 +95,9 @@ def print_marks(made: Corpus, asked: list[str]) -> None:
     console.print(f"{made.path}")
     for name in asked:
         counts = marks(made)[name]
+        entries = "1 entry" if counts["entries"] == 1 else f"{counts['entries']:,} entries"
         rows = {
-            name: f"{counts['entries']:,} {'entry' if counts['entries'] == 1 else 'entries'}, {counts['found']:,} of them in the text",
+            name: f"{entries}, {counts['found']:,} of them in the text",
             "  places": f"{counts['matches']:,}",
             "  tokens": f"{counts['tokens']:,} ({100 * _share(made, name):.2f} % of all)",
         }

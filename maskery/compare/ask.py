@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -131,6 +132,18 @@ class Examination:
         asked = {"rows.kind": kind, "rows.pair": pair, "rows.short": 0.1}
         made = self.common.changed({**asked, f"objectives.{MASKED}": False, f"objectives.{question}.weight": 1.0})
         return made.model_copy(update={"model": trained.model, "visibility": trained.visibility})
+
+    @cached_property
+    def commonest(self) -> dict[str, float]:
+        """The share of pairs that have the commonest label of each question: what is right without any reading."""
+        return {question: self._commonest(question) for question in self.questions}
+
+    def _commonest(self, question: str) -> float:
+        feed = Feed(self.pairs(question, self.common), self.corpus, SEED, "heldout")
+        phase = feed.phases[0]
+        label = feed.plan(phase).label[feed.first(phase, self.rows)[1]]
+        counts = np.bincount(label[label >= 0])
+        return float(counts.max(initial=0) / max(1, counts.sum()))
 
     def impossible(self, question: str, trained: Recipe) -> str | None:
         """Why a model cannot be asked a question; None if it can."""

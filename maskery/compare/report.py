@@ -25,6 +25,10 @@ def facts(found: dict[str, Any]) -> list[str]:
         f"examination: {asked['rows']:,} held-out rows at most, cut and corrupted as {asked['rows_and_corruption_of']} "
         "does; intervals are 95 % of resampled rows and do not cover the chance of training",
     ]
+    told += [
+        f"{question}: whoever always gives the commonest answer is right in {100 * share:.2f} % of the pairs"
+        for question, share in asked["commonest"].items()
+    ]
     first = variants[0]["label"]
     twins = [each for each in variants if each["same_as"]]
     told += [f"{each['label']} is trained as {each['same_as']} is: one run for both" for each in twins]

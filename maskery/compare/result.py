@@ -80,6 +80,7 @@ def _equal(plan: Plan, seeds: Sequence[int], examination: Examination) -> dict[s
             "length": common.training.length,
             "rows": examination.rows,
             "questions": list(examination.questions),
+            "commonest": examination.commonest,
         },
     }
 

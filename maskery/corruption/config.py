@@ -66,8 +66,8 @@ class SpanConfig(Config):
                 )
         if self.law == "weights" and (not any(self.weights) or min(self.weights) < 0):
             raise ValueError(
-                f"law 'weights' needs weights that are not negative, one of them above 0: weights = {list(self.weights)}; "
-                "for example span = { law = 'weights', weights = [0.4, 0.3, 0.2, 0.1] }"
+                "law 'weights' needs weights that are not negative, one of them above 0, and has "
+                f"{list(self.weights)}; for example weights = [0.4, 0.3, 0.2, 0.1]"
             )
         return self
 

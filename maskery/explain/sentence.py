@@ -43,16 +43,26 @@ class Masking:
     """A row for each draw."""
 
     def described(self, words: Words) -> str:
-        config = self.config
+        config, moved = self.config, self._moved(words)
         if config.rate == 0:
-            return words.untouched
+            return words.unchosen + moved if moved else words.untouched
         shares = ", ".join(f"{share:.0%} {name}" for name, share in config.replace.plain().items() if share > 0)
         when = words.dynamic if config.when == "dynamic" else words.static
         unit = config.unit + ("" if config.span.law == "single" else words.spans.format(law=_law(config.span)))
         told = words.corrupted.format(rate=config.rate, of=config.of, unit=unit, shares=shares, when=when)
-        if config.shuffle.rate > 0:
-            told += words.shuffled.format(rate=config.shuffle.rate, size=config.shuffle.size)
-        return told + (words.unmarked if config.unit in ("phrase", "entity") else "")
+        return told + moved + (words.unmarked if config.unit in ("phrase", "entity") else "")
+
+    def _moved(self, words: Words) -> str:
+        """What is done besides to what was not chosen."""
+        shuffle, order, ngram = self.config.shuffle, self.config.order, self.config.ngram
+        told = words.permuted if order.sentences else ""
+        if order.rotate > 0:
+            told += words.rotated.format(rate=order.rotate)
+        if ngram.longest > 0:
+            told += words.hidden_run.format(shortest=ngram.shortest, longest=ngram.longest)
+        if shuffle.rate > 0:
+            told += words.shuffled.format(rate=shuffle.rate, size=shuffle.size)
+        return told
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,8 +51,12 @@ class Words:
     corrupted: str
     spans: str
     shuffled: str
+    permuted: str
+    rotated: str
+    hidden_run: str
     dynamic: str
     static: str
+    unchosen: str
     untouched: str
     unmarked: str
     """Why a unit that the corpus marks is a word here."""
@@ -118,8 +122,12 @@ _EN = Words(
     corrupted="{rate:.0%} of {of}, by {unit}: {shares}; {when}",
     spans=" in spans ({law})",
     shuffled="; {rate:.0%} of the runs of {size} shuffled",
+    permuted="; sentences in random order",
+    rotated="; {rate:.0%} of the segments rotated",
+    hidden_run="; one run of {shortest} to {longest} words masked whole",
     dynamic="drawn anew in every epoch",
     static="drawn once for each copy of the text",
+    unchosen="nothing is chosen",
     untouched="nothing is corrupted",
     unmarked="; a text of one's own has no marks, so its words are taken",
     maskings="One sentence, several maskings",
@@ -178,8 +186,12 @@ _ZH = Words(
     corrupted="{of} 的 {rate:.0%}，单位 {unit}：{shares}；{when}",
     spans="，成段（{law}）",
     shuffled="；{rate:.0%} 的 {size} 元连续片段被打乱",
+    permuted="；句子顺序随机",
+    rotated="；{rate:.0%} 的段落被轮转",
+    hidden_run="；连续 {shortest} 到 {longest} 个词整体遮住一处",
     dynamic="每一轮重新抽取",
     static="文本的每个副本只抽取一次",
+    unchosen="不选任何位置",
     untouched="不做任何破坏",
     unmarked="；自己给的文本没有这种标记，所以按词处理",
     maskings="同一句话，几种掩码",

@@ -209,7 +209,8 @@ def _moved(found: Measured, asked: dict[str, Any], size: int) -> Iterator[Line]:
         yield _share(("ngram_rate",), "in the n-gram", found.ngram, "ordinary positions", None, found.fresh_masks)
         many = _each(found.ngram_words.total(), found.rows)
         yield _share(("ngram", "rows"), "  rows that have one", many, "rows", None, found.fresh_masks)
-        yield _mean(("ngram", "mean"), "  its words, mean", found.ngram_words, "n-grams", asked["ngram"]["mean"])
+        lengths, wanted = found.ngram_words, asked["ngram"]["mean"]
+        yield _mean(("ngram", "mean"), "  its words, mean", lengths, "n-grams", found.fresh_masks, wanted)
 
 
 def _pairs(found: Measured, asked: dict[str, Any], why: str) -> Iterator[Line]:
@@ -239,16 +240,16 @@ def _why_uneven(feed: Feed, step: int) -> str:
 def _spans(found: Measured, asked: dict[str, Any], law: ChiSquare | None, unit: str) -> Iterator[Line]:
     if not found.chosen.hits:
         return
-    wanted = asked.get("span_words", {}).get("drawn_mean")
+    wanted, fresh = asked.get("span_words", {}).get("drawn_mean"), found.fresh_masks
     told = ""
     if law is not None and law.p < RAREST:
         told = f"lengths of spans as drawn do not follow the law of the recipe: chi-square p = {law.p:.1e}"
     unit = {"entity": "entities"}.get(unit, f"{unit}s")
-    yield _mean(("span_words", "drawn_mean"), f"span as drawn, mean {unit}", found.drawn, "spans", wanted, told)
-    yield _mean(("spans_kept", "mean"), f"span as kept, mean {unit}", found.kept, "spans")
-    yield _mean(("span_words", "mean"), "run of chosen, mean words", found.runs, "runs")
+    yield _mean(("span_words", "drawn_mean"), f"span as drawn, mean {unit}", found.drawn, "spans", fresh, wanted, told)
+    yield _mean(("spans_kept", "mean"), f"span as kept, mean {unit}", found.kept, "spans", fresh)
+    yield _mean(("span_words", "mean"), "run of chosen, mean words", found.runs, "runs", fresh)
     none = asked.get("words_split")
-    yield _share(("words_split",), "words split", found.split, "words touched", none, found.fresh_masks)
+    yield _share(("words_split",), "words split", found.split, "words touched", none, fresh)
 
 
 def _corpora(found: Measured, asked: dict[str, Any]) -> Iterator[Line]:
@@ -277,13 +278,19 @@ def _share(
 
 
 def _mean(
-    key: tuple[str, ...], name: str, found: Counter[int], of: str, asked: float | None = None, warning: str = ""
+    key: tuple[str, ...],
+    name: str,
+    found: Counter[int],
+    of: str,
+    fresh: float,
+    asked: float | None = None,
+    warning: str = "",
 ) -> Line:
     return Line(
         key=key,
         name=name,
         value=mean(found),
-        interval=mean_interval(found),
+        interval=mean_interval(found, fresh),
         cases=found.total(),
         of=of,
         asked=asked,

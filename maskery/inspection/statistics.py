@@ -88,14 +88,14 @@ def wilson(share: float, draws: float, z: float = Z95) -> Interval:
     return (0.0 if share == 0 else max(0.0, low)), (1.0 if share == 1 else min(1.0, high))
 
 
-def mean_interval(lengths: dict[int, int]) -> Interval:
-    """95 % of the mean of a histogram, by the normal law."""
+def mean_interval(lengths: dict[int, int], fresh: float = 1.0) -> Interval:
+    """95 % of the mean of a histogram, by the normal law. `fresh`: the part of it that was drawn anew."""
     many = sum(lengths.values())
     if not many:
         return 0.0, 0.0
     mean = sum(length * number for length, number in lengths.items()) / many
     squares = sum(number * (length - mean) ** 2 for length, number in lengths.items())
-    half = Z95 * sqrt(squares / max(1, many - 1) / many)
+    half = Z95 * sqrt(squares / max(1, many - 1) / (many * fresh))
     return mean - half, mean + half
 
 
