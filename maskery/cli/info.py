@@ -210,7 +210,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     lines += [
         ("word embedding", facts["embedding"]["line"]),
         ("memory", f"{_mebibytes(cost['weights_bytes'])} of weights; {_mebibytes(cost['training_bytes'])} in training "
-                   "with gradients and Adam's averages, activations on top"),
+                   "with gradients and the optimiser's averages, activations on top"),
         ("operations", f"{work['forward_per_token'] / 1e6:,.1f} million a token in rows of {work['length']}; "
                        f"{work['training_per_token'] / 1e6:,.1f} in training"),
     ]  # fmt: skip

@@ -38,7 +38,8 @@ def facts(found: dict[str, Any]) -> list[str]:
         masked = next(each["masked"] for each in variants if each["masked"])
         told.append(f"asked for {masked['answers']:,} tokens in {masked['rows']:,} rows")
         if variants[0]["masked"]:
-            told.append(f"differences are to {first}, on the same rows; where the interval holds 0, none was found")
+            found_none = "where the interval holds 0, no difference was found"
+            told.append(f"differences are to {first}, on the same rows; {found_none}")
     return told
 
 
