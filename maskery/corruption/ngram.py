@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from maskery.corruption.choose import ramp
 from maskery.corruption.config import NgramConfig
-from maskery.corruption.replace import Facts
+from maskery.corruption.replace import Facts, mask_id
 from maskery.corruption.spans import units_left
 from maskery.corruption.units import word
 from maskery.edit import Edit
-from maskery.errors import RecipeError
 from maskery.randomness import Keys, below
 from maskery.rows.ragged import Rows
 
@@ -30,19 +29,9 @@ def hide_ngrams(rows: Rows, config: NgramConfig, row_keys: Keys, facts: Facts) -
     slot = ngram_slots(rows, config, row_keys)
     ids, edit = rows.ids.copy(), rows.edit.copy()
     if len(slot):
-        ids[slot], edit[slot] = _mask(facts), Edit.NGRAM
+        without = "--set corruption.ngram.longest=0 --set objectives.contrast=false"
+        ids[slot], edit[slot] = mask_id(facts, "corruption.ngram", without), Edit.NGRAM
     return replace(rows, ids=ids, edit=edit)
-
-
-def _mask(facts: Facts) -> int:
-    if facts.specials.mask is None:
-        raise RecipeError(
-            "the tokenizer of this corpus has no mask token",
-            where="corruption.ngram",
-            repair="--set corruption.ngram.longest=0 --set objectives.contrast=false, or build the corpus with a "
-            "tokenizer that has one",
-        )
-    return facts.specials.mask
 
 
 def ngram_slots(rows: Rows, config: NgramConfig, row_keys: Keys) -> NDArray[np.int64]:

@@ -85,13 +85,17 @@ def _ordinary(facts: Facts) -> NDArray[Any]:
     return facts.ordinary
 
 
-def mask_id(facts: Facts) -> int:
+def mask_id(
+    facts: Facts,
+    where: str = "corruption.replace.mask",
+    repair: str = "--set corruption.replace.mask=0 (and give its share to another)",
+) -> int:
+    """The mask, or a refusal that says which key asks for one and how to do without."""
     if facts.specials.mask is None:
         raise RecipeError(
             "the tokenizer of this corpus has no mask token",
-            where="corruption.replace.mask",
-            repair="--set corruption.replace.mask=0 (and give its share to another), or build the corpus with a "
-            "tokenizer that has one",
+            where=where,
+            repair=f"{repair}, or build the corpus with a tokenizer that has one",
         )
     return facts.specials.mask
 
