@@ -163,7 +163,8 @@ def given(corpora, *weights):
     ]
 
 
-def test_pretrain_and_inspect(corpora, tmp_path, capsys):
+def test_pretrain_and_inspect(corpora, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     run = ["pretrain", "bert", *given(corpora, "=3", "=1"), "--out", str(tmp_path / "run"), *TINY_FLAGS, "--steps", "4"]
     assert main(run) == 0
     assert "corpus a/corpus: 75.00 % of the rows" in capsys.readouterr().err

@@ -84,7 +84,3 @@ class Shape(ModelConfig):
 
     vocabulary: int = Field(ge=1)
     visibility: str = "full"
-
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
