@@ -1,16 +1,19 @@
 """What can be said of ranks without starting any: refusals, threads, exit codes, sums, the error that is told."""
 
+import gc
 import os
 import signal
+import weakref
 
 import pytest
 import torch
 import torch.distributed as dist
 from small_run import corpus_in, run_quietly, tiny_recipe
+from torch.distributed.elastic.multiprocessing import SignalException
 
 from maskery.cli import main
 from maskery.cli.launch import exit_code as whole_exit_code
-from maskery.cli.launch import is_rank, require_room
+from maskery.cli.launch import is_rank, launch, require_room
 from maskery.errors import EndedElsewhere, InputError, Stopped
 from maskery.train import machine
 from maskery.train.build import build_trainer
@@ -213,3 +216,21 @@ def test_a_broken_exchange_is_known():
     assert is_lost(RuntimeError("[../third_party/gloo/transport/tcp/pair.cc:547] Connection closed by peer"))
     assert is_lost(dist.DistNetworkError("gone"))
     assert not is_lost(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_a_stopped_launch_stays_alive_until_the_process_ends(monkeypatch):
+    """Torch leaves its meeting point open after a signal; collected by its own timer's thread, it fails loudly."""
+    seen = []
+
+    class MeetingPoint:
+        pass
+
+    def stopped(*_arguments):
+        point = MeetingPoint()
+        seen.append(weakref.ref(point))
+        raise SignalException("stopped", signal.SIGINT)
+
+    monkeypatch.setattr("torch.distributed.launcher.api.elastic_launch", lambda *_: stopped)
+    assert launch(1, []) == 130
+    gc.collect()
+    assert seen[0]() is not None

@@ -16,6 +16,9 @@ _PATIENCE = 300
 _CROWD = 4
 """Ranks on one core, beyond which a number is taken for a slip: each is a whole process with torch in it."""
 
+_HELD: list[BaseException] = []
+"""A stopped launch, which holds torch's meeting point: collected, its timer may try to join itself, and says so."""
+
 
 def is_rank(asked: int | None) -> bool:
     """Whether torchrun, or `launch`, has started this process; `asked` ranks must be what it started."""
@@ -64,6 +67,7 @@ def launch(ranks: int, arguments: Sequence[str]) -> int:
         try:
             elastic_launch(config, sys.executable)("-m", "maskery", *arguments)
         except SignalException as error:
+            _HELD.append(error)
             return 128 + int(error.sigval)
         except ChildFailedError as error:
             return exit_code({rank: failure.exitcode for rank, failure in error.failures.items()})
