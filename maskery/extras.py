@@ -7,7 +7,7 @@ from typing import Any
 
 from maskery.errors import InputError
 
-EXTRAS = {"pyarrow": "parquet", "zstandard": "zstd", "tensorboardX": "tensorboard"}
+EXTRAS = {"pyarrow": "parquet", "zstandard": "zstd", "tensorboardX": "tensorboard", "gensim": "words"}
 """Module -> the extra of this package that installs it."""
 
 

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from maskery.errors import DiskError, InputError
 
@@ -73,11 +73,18 @@ def sync(path: Path) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace `path` by `data` in one step; a reader sees the old file or the new one."""
+    with new_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a temporary file beside `path`; on success it is synced and takes the place of `path`, else it is gone."""
     temporary = _partial(path)
     with writing(path):
         try:
             with open(temporary, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)

@@ -1,11 +1,9 @@
-"""Files of similar words: thesaurus, plain lists, vectors; what is wrong in them is named with its line."""
+"""Files of similar words: thesaurus and plain lists; what is wrong in them is named with its line."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +11,9 @@ from small_tokenizers import KINDS
 
 from maskery.cli import main
 from maskery.errors import InputError, TextError
-from maskery.knowledge import vectors
 from maskery.knowledge.config import KnowledgeConfig
 from maskery.knowledge.load import fingerprints, read_similar, similar_words
-from maskery.knowledge.synonyms import filled_lines, groups
-from maskery.knowledge.vectors import looks_like_vectors, neighbours, read_vectors
+from maskery.knowledge.synonyms import filled_lines, groups, looks_like_vectors
 
 TOKENIZER = KINDS["wordpiece"]
 
@@ -43,15 +39,17 @@ def file_of(folder, content):
 )
 def test_groups(tmp_path, content, expected):
     file = file_of(tmp_path, content)
-    lines = list(filled_lines(file))
-    assert not looks_like_vectors(lines)
-    assert groups(lines, file) == [(words, True) for words in expected]
+    assert not looks_like_vectors(file)
+    assert groups(filled_lines(file), file) == [(words, True) for words in expected]
 
 
 @pytest.mark.parametrize(
     ("content", "yes"),
     [
         ("2 3\na 1 2 3\nb 1 2 3\n", True),
+        (b"1 2\na \0\0\0\0\0\0\x80\x3f\n", True),
+        ("\ufeff\n2 1\nb 7\n", True),
+        ("", False),
         ("a 1 2 -3e-5\n", True),
         ("a nan 0.5\nb 1 2\n", True),
         ("# 1 .5\nb 1 2\n", True),
@@ -62,49 +60,15 @@ def test_groups(tmp_path, content, expected):
     ],
 )
 def test_vectors_are_told_from_lists(tmp_path, content, yes):
-    assert looks_like_vectors(list(filled_lines(file_of(tmp_path, content)))) == yes
+    assert looks_like_vectors(file_of(tmp_path, content)) == yes
 
 
-@pytest.mark.parametrize("header", [True, False])
-def test_neighbours_are_the_nearest_by_cosine_within_their_class(tmp_path, header):
-    draw = np.random.default_rng(0)
-    table, words = draw.normal(size=(60, 5)), [f"w{number}" for number in range(60)]
-    table[7], table[9], table[10] = 0, table[9] * 1e200, table[10] * 1e-200
-    rows = [f"{word} {' '.join(map(str, row))}" for word, row in zip(words, table, strict=True)]
-    file = file_of(tmp_path, "\n".join(["60 5"] * header + rows))
-    read = read_vectors(filled_lines(file), file)
-    assert (read.words, read.more) == (words, False)
-    kind = np.arange(60) % 3 - (np.arange(60) == 4) * 99
-    found = {group[0]: group[1:] for group, mutual in neighbours(read, kind) if not mutual}
-    assert found.keys() == {word for word in words if word != "w4"}
-    table /= np.abs(table).max(axis=1, keepdims=True) + (np.arange(60) == 7)[:, None]
-    length = np.maximum(np.linalg.norm(table, axis=1), 1e-9)
-    for one, word in enumerate(words):
-        if word != "w4" and word != "w7":
-            others = [n for n in range(60) if kind[n] == kind[one] and n != one]
-            cosine = {n: table[one] @ table[n] / length[one] / length[n] for n in others}
-            best = sorted(others, key=lambda n, cosine=cosine: -cosine[n])[: vectors.NEAREST]
-            assert found[word] == [words[n] for n in best]
-            assert all(cosine[a] >= cosine[b] for a, b in pairwise(best))
-
-
-def test_vectors_as_similar_words_have_as_many_tokens(tmp_path):
-    """北京's nearest is 周杰伦, which has three tokens: the nearest of two is taken."""
-    lines = ["北京 1 0", "周杰伦 1 0.01", "大学 0.9 0.1", "我们 -1 0", "龘龘 1 0", "dog 1 0", "the -1 1"]
-    similar = read_similar(file_of(tmp_path, "\n".join(lines)), TOKENIZER)
-    assert (similar.words, similar.unknown, similar.with_similar) == (6, 1, 5)
-    assert similar.note == ""
-
-
-def test_of_a_very_long_file_the_first_vectors_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors, "MOST", 3)
-    content = "5 2\nthe 1 0\ndog 0 1\nun 1 1\nhello 2 1\ncafe 1 2\n"
-    told = []
-    similar = read_similar(file_of(tmp_path, content), TOKENIZER, lambda done, total: told.append(done / total))
-    assert similar.words == 3
-    assert "only the first" in similar.note
-    assert told == sorted(told)
-    assert told[-1] == 1
+@pytest.mark.parametrize("content", ["2 2\nthe 1 0\ndog 0 1\n", "the 1 0\ndog 0 1\n", "the nan 0\n"])
+def test_vectors_are_refused_with_the_command_that_makes_a_table(tmp_path, content):
+    file = file_of(tmp_path, content)
+    with pytest.raises(TextError, match="these are word vectors") as caught:
+        read_similar(file, TOKENIZER)
+    assert caught.value.repair.startswith(f"maskery words similar {file} --corpus DIR --out FILE")
 
 
 THESAURUS = "Aa01A01= 我 人\n"
@@ -113,8 +77,8 @@ THESAURUS = "Aa01A01= 我 人\n"
 @pytest.mark.parametrize(
     ("content", "cause", "line"),
     [
-        (b"", "holds no word", None),
-        (b"\n \n", "holds no word", None),
+        (b"", "no line holds two words", None),
+        (b"\n \n", "no line holds two words", None),
         (b"one\ntwo\n", "no line holds two words", None),
         (b"# one two\n", "no line holds two words", None),
         ("Aa01A01@ 我 人\n".encode(), "no line holds two words", None),
@@ -122,16 +86,6 @@ THESAURUS = "Aa01A01= 我 人\n"
         ((THESAURUS + "好").encode("gbk"), "is not UTF-8", 1),
         (b"big large\n\xff\n", "byte 0xff is not UTF-8", 2),
         (b"big large\n\0\n", "a zero byte", 2),
-        (b"the 1 2\ndog nan 1\n", "no number", 2),
-        (b"the 1 2\n\ndog 1 inf\n", "no number", 3),
-        (b"the 1 2\ndog 1 1e999\n", "no number", 2),
-        (b"the 1 2\ndog 1\n", "'dog' has 1 numbers, the file has vectors of 2", 2),
-        (b"2 2\nthe 1 2\ndog 1 2 3\n", "'dog' has 3 numbers", 3),
-        (b"the 1 2\ndog 1 x\n", "a word and its numbers", 2),
-        (b"the 1 2\ndog 1 1\nthe 1 2\n", "'the' is given again: it stands in line 1", 3),
-        (b"3 2\nthe 1 2\ndog 1 1\n", "the first line says 3 words, the file has 2", 1),
-        (b"2 3\nthe 1 2\ndog 1 1\n", "'the' has 2 numbers, the file has vectors of 3", 2),
-        (b"1 2\nthe 1 2\n", "only one word", None),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(tmp_path, content, cause, line):
@@ -146,10 +100,8 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, cause, line
     ("content", "cause"),
     [
         ("龘 靐\n", "the tokenizer can write none of the words: all 2 hold a token that it does not know"),
-        ("龘 1 2\n靐 1 2\n", "the tokenizer can write none of the words: all 2 hold"),
         ("the 北京\n", "none of the 2 words has another of like meaning with as many tokens"),
         ("THE the\n", "none of the 1 words has another"),
-        ("the 1 2\n北京 1 2\n", "has another of like meaning with as many tokens"),
     ],
 )
 def test_files_of_no_use_are_refused(tmp_path, content, cause):
@@ -159,11 +111,15 @@ def test_files_of_no_use_are_refused(tmp_path, content, cause):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    for path, cause in ((tmp_path, "a directory|Is a directory"), (tmp_path / "nothing.txt", "No such file")):
+    places = (
+        (tmp_path, "names a folder, not a file", f"maskery words similar {tmp_path}"),
+        (tmp_path / "nothing.txt", "No such file", "--set knowledge.synonyms=FILE"),
+    )
+    for path, cause, repair in places:
         with pytest.raises(InputError, match=cause) as caught:
             similar_words(KnowledgeConfig(synonyms=str(path)), TOKENIZER)
         assert caught.value.where == str(path)
-        assert "--set knowledge.synonyms=FILE" in caught.value.repair
+        assert repair in caught.value.repair
     with pytest.raises(TextError, match="is a folder"):
         read_similar(tmp_path, TOKENIZER)
 

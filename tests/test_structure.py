@@ -19,7 +19,7 @@ TEXTS = [
 ORDER = [
     "errors", "edit", "randomness", "registry", "config", "files", "extras", "picture",
     "configs",
-    "text", "knowledge", "corpus", "rows", "corruption", "batches", "model", "objectives",
+    "text", "knowledge", "corpus", "words", "vectors", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "system", "inspection",
     "checkpoint", "train", "compare", "explain", "cli", "__main__",
 ]  # fmt: skip

@@ -24,6 +24,8 @@ class Verb(NamedTuple):
 VERBS: dict[str, Verb] = {
     "recipes": Verb("maskery.cli.recipes:app", "List, show and compare recipes"),
     "corpus": Verb("maskery.cli.corpus:app", "Turn text files into a corpus"),
+    "words": Verb("maskery.cli.words:app", "Train word vectors, ask them, make tables of similar words"),
+    "lexicon": Verb("maskery.cli.lexicon:app", "Find the phrases and entities of a corpus"),
     "inspect": Verb("maskery.cli.inspect:inspect", "Show the rows that training will see"),
     "pretrain": Verb("maskery.cli.pretrain:pretrain", "Train a model from a recipe and a corpus"),
     "compare": Verb("maskery.cli.compare:compare", "Train several variants alike and examine them alike"),

@@ -155,7 +155,7 @@ def _described(file: Path) -> dict[str, str]:
 
 def _write_flags(corpus: Corpus, folder: Path, layers: list[_Layer], tell: Callable[[int, int], None]) -> None:
     with open(folder / _FLAGS, "wb") as file:
-        for begin, end, sentence_start in _pieces(corpus.sentence_start):
+        for begin, end, sentence_start in pieces(corpus.sentence_start):
             tokens, flags = np.asarray(corpus.tokens[begin:end]), np.array(corpus.flags[begin:end])
             for layer in layers:
                 layer.put(tokens, flags, sentence_start)
@@ -163,7 +163,7 @@ def _write_flags(corpus: Corpus, folder: Path, layers: list[_Layer], tell: Calla
             tell(end, corpus.tokens.size)
 
 
-def _pieces(sentence_start: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+def pieces(sentence_start: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
     """(first token, last, sentence starts counted from the first) of whole sentences, about `_BLOCK` tokens each."""
     last, sentence = len(sentence_start) - 1, 0
     while sentence < last:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from maskery.corruption.config import ReplaceConfig
 from maskery.edit import Edit
 from maskery.errors import RecipeError
+from maskery.knowledge.config import SYNONYM_FILES
 from maskery.randomness import Keys, below, uniform
 from maskery.rows.plan import Specials
 
@@ -105,7 +106,7 @@ def need_similar(similar: Similar | None) -> Similar:
         raise RecipeError(
             "puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
             where="corruption.replace.similar",
-            repair="--set knowledge.synonyms=FILE, where FILE is a thesaurus, a list of synonyms, or word vectors",
+            repair=f"--set knowledge.synonyms=FILE, where FILE is {SYNONYM_FILES}",
         )
     return similar
 

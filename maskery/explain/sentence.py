@@ -20,6 +20,7 @@ from maskery.explain.chips import STYLE, chips, legend
 from maskery.explain.words import Words, words_of
 from maskery.feed import require_words
 from maskery.inspection.words import word_numbers
+from maskery.knowledge.config import SYNONYM_FILES
 from maskery.knowledge.load import similar_words
 from maskery.picture import Picture
 from maskery.picture.markup import Markup, joined, tag
@@ -184,8 +185,7 @@ def _require_synonyms(name: str, recipe: Recipe) -> None:
         raise RecipeError(
             f"{name} puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
             where="corruption.replace.similar",
-            repair="--set knowledge.synonyms=FILE (a thesaurus, a list of synonyms, or word vectors), "
-            f"or leave out {name}",
+            repair=f"--set knowledge.synonyms=FILE ({SYNONYM_FILES}), or leave out {name}",
         )
 
 

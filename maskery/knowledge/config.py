@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from maskery.config import Config
 
+SYNONYM_FILES = "a thesaurus, a list of synonyms, or a table of maskery words similar"
+"""What `synonyms` may name."""
+
 
 class KnowledgeConfig(Config):
     synonyms: str = ""
-    """A file of words of like meaning: a thesaurus in the form of Cilin, plain groups, or word vectors as text."""
+    """A file of words of like meaning: a table of `maskery words similar`, a thesaurus as Cilin, or plain groups."""

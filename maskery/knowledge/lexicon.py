@@ -1,14 +1,12 @@
 """Lists of phrases or entities, and where they stand in a text that is already tokens.
 
-One entry a line, in UTF-8. Behind a tab may stand a count or a tag; they are not used, nor is what follows them. Lines
-that start with "# " are comments. An entry is found where its ids are, from the start of a word to the end of a word
-and inside one sentence; from left to right, the longest first, without overlap. An entry with a token that the
-tokenizer does not know is left out, and counted.
+Of a list (`entries`) only the entries are used. An entry is found where its ids are, from the start of a word to the
+end of a word and inside one sentence; from left to right, the longest first, without overlap. An entry with a token
+that the tokenizer does not know is left out, and counted.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.errors import TextError
-from maskery.knowledge.lines import Progress, blocks
+from maskery.knowledge.entries import read_entries
+from maskery.knowledge.lines import Progress
 from maskery.knowledge.spelling import Spelt, spellings
 from maskery.knowledge.trie import Numbers, Trie
 from maskery.text.tokenizer import Tokenizer
-
-_REST = re.compile(r"[0-9][0-9.,]*|[A-Za-z][\w-]{0,31}|", re.ASCII)
-_FORM = "write one entry a line; behind a tab may stand a count or a tag: New York<tab>120"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +46,11 @@ class Lexicon:
         too_long = np.logical_and.reduce([way.too_long for way in spelt])
         # The first way that can be written stands for the entry.
         name = np.take_along_axis(number, (number >= 0).argmax(axis=0)[None], axis=0)[0]
-        _, one = np.unique(name[usable], return_index=True)
+        _, one, same = np.unique(name[usable], return_index=True, return_inverse=True)
         self._ways = number[:, np.flatnonzero(usable)[one]]
+        self.line: Numbers = np.full(given, -1, dtype=np.int64)
+        """(E,) which of the different entries each of the given ones is; -1 for one that is left out."""
+        self.line[usable] = same
         self.entries = given
         """Lines with an entry."""
         self.distinct = len(one)
@@ -95,6 +93,14 @@ class Lexicon:
         some = some[_from_left(at[some], at[some] + length[some])]
         return Matches(start=at[some], length=length[some], entry=entry[some])
 
+    def counts(self, found: Numbers) -> Numbers:
+        """(distinct,) how often each entry was found; `found` is by numbers of the trie."""
+        ways = np.sort(self._ways, axis=0)
+        again = np.zeros(ways.shape, dtype=bool)
+        again[1:] = ways[1:] == ways[:-1]
+        total: Numbers = np.where(again | (ways < 0), 0, found[ways]).sum(axis=0)
+        return total
+
     def distinct_in(self, seen: NDArray[np.bool_]) -> int:
         """How many entries were seen; `seen` is by numbers of the trie."""
         return int((seen[self._ways] & (self._ways >= 0)).any(axis=0).sum())
@@ -119,26 +125,7 @@ def _from_left(start: Numbers, end: Numbers) -> NDArray[np.bool_]:
 
 def _spelt(path: Path, tokenizer: Tokenizer, progress: Progress | None) -> list[list[Spelt]]:
     """The entries of a file, a part for each block of lines; each in all ways of writing them."""
-    parts = []
-    for number, lines in blocks(path, progress):
-        if entries := [entry for at, line in enumerate(lines, number) if (entry := _entry(line, path, at))]:
-            parts.append(spellings(tokenizer, entries))
-    if not parts:
-        raise TextError("the list has no entry", file=path, repair="write one entry a line, or leave the list out")
-    return parts
-
-
-def _entry(line: str, path: Path, number: int) -> str:
-    """The entry of a line; none for a blank one or a comment."""
-    entry, tab, rest = line.partition("\t")
-    entry = entry.strip()
-    if entry == "#" or entry.startswith("# ") or not line.strip():
-        return ""
-    if not entry:
-        raise TextError("no entry before the tab", file=path, line=number, repair=_FORM)
-    if tab and not _REST.fullmatch(told := rest.partition("\t")[0].strip()):
-        raise TextError(f"{told!r} behind the tab is no count and no tag", file=path, line=number, repair=_FORM)
-    return entry
+    return [spellings(tokenizer, [entry for entry, _ in block]) for block in read_entries(path, progress)]
 
 
 def _joined(parts: Sequence[Spelt]) -> Spelt:

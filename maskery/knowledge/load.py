@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain, islice
 from pathlib import Path
 
-import numpy as np
-
 from maskery.errors import InputError, TextError
-from maskery.knowledge.config import KnowledgeConfig
+from maskery.knowledge.config import SYNONYM_FILES, KnowledgeConfig
 from maskery.knowledge.lines import Progress
 from maskery.knowledge.similar import SimilarWords
-from maskery.knowledge.spelling import spellings
-from maskery.knowledge.synonyms import Group, filled_lines, groups
-from maskery.knowledge.vectors import MOST, Vectors, looks_like_vectors, neighbours, read_vectors
+from maskery.knowledge.synonyms import Group, filled_lines, groups, looks_like_vectors
+from maskery.knowledge.table import SimilarTable, is_table
 from maskery.text.tokenizer import Tokenizer
 
 _MADE: dict[tuple[str, str], SimilarWords] = {}
-_LANGUAGE = "give a file in the language of the corpus: a thesaurus, a list of synonyms or word vectors"
+_LANGUAGE = f"give a file in the language of the corpus: {SYNONYM_FILES}"
 
 
 def fingerprints(config: KnowledgeConfig) -> dict[str, str]:
@@ -41,17 +38,9 @@ def similar_words(
 
 
 def read_similar(path: str | Path, tokenizer: Tokenizer, progress: Progress | None = None) -> SimilarWords:
-    """From a thesaurus, a plain list or a file of vectors; a file of no use is refused."""
+    """From a table, a thesaurus or a plain list; a file of no use is refused."""
     path = Path(path)
-    lines = filled_lines(path)
-    front = list(islice(lines, 2))
-    if not front:
-        raise TextError("holds no word", file=path, repair=_LANGUAGE)
-    whole = chain(front, lines)
-    if looks_like_vectors(front):
-        made = _from_vectors(read_vectors(whole, path, _half(progress, 0)), tokenizer, _half(progress, 1))
-    else:
-        made = _from_groups(groups(whole, path), tokenizer, path)
+    made = SimilarWords(_groups(path, tokenizer, progress), tokenizer)
     if not made.words and made.unknown:
         unknown = f"all {made.unknown:,} hold a token that it does not know"
         raise InputError(f"the tokenizer can write none of the words: {unknown}", where=path, repair=_LANGUAGE)
@@ -61,36 +50,33 @@ def read_similar(path: str | Path, tokenizer: Tokenizer, progress: Progress | No
     return made
 
 
-def _from_groups(found: list[Group], tokenizer: Tokenizer, path: Path) -> SimilarWords:
+def _groups(path: Path, tokenizer: Tokenizer, progress: Progress | None) -> Iterable[Group]:
+    if path.is_file() and is_table(path):
+        table = SimilarTable.read(path, progress)
+        table.require(tokenizer, path)
+        return table.groups()
+    if path.is_file() and looks_like_vectors(path):
+        raise TextError(
+            "these are word vectors, from which a table has to be made first", file=path, repair=_table(path)
+        )
+    found = groups(filled_lines(path, progress), path)
     if not found:
         raise TextError("no line holds two words of like meaning", file=path, repair="one group of synonyms a line")
-    return SimilarWords(found, tokenizer)
+    return found
 
 
-def _from_vectors(vectors: Vectors, tokenizer: Tokenizer, progress: Progress) -> SimilarWords:
-    lengths = np.stack([way.length for way in spellings(tokenizer, vectors.words)])
-    length = lengths[(lengths > 0).argmax(axis=0), np.arange(len(vectors.words))]
-    found = neighbours(vectors, np.where(length > 0, length, -1), progress)
-    note = f"only the first {MOST:,} vectors are read" if vectors.more else ""
-    return SimilarWords(found, tokenizer, unknown=int((length == 0).sum()), note=note)
-
-
-def _half(progress: Progress | None, half: int) -> Progress:
-    """Reading is one half of the work, comparing the other."""
-
-    def tell(done: int, total: int) -> None:
-        if progress is not None:
-            progress(half * total + done, 2 * total)
-
-    return tell
+def _table(source: Path) -> str:
+    return f"maskery words similar {source} --corpus DIR --out FILE, and name that FILE"
 
 
 def _checksum(path: Path, key: str) -> str:
     try:
         stat = path.stat()
         return _digest(path, stat.st_size, stat.st_mtime_ns)
+    except IsADirectoryError:
+        raise InputError(f"{key} names a folder, not a file", where=path, repair=_table(path)) from None
     except OSError as error:
-        repair = f"--set {key}=FILE: a thesaurus, a list of synonyms or word vectors"
+        repair = f"--set {key}=FILE: {SYNONYM_FILES}"
         raise InputError(f"{key} cannot be read ({error.strerror})", where=path, repair=repair) from None
 
 

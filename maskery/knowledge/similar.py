@@ -20,9 +20,7 @@ from maskery.text.tokenizer import Tokenizer
 
 
 class SimilarWords:
-    def __init__(self, groups: Iterable[Group], tokenizer: Tokenizer, unknown: int = 0, note: str = "") -> None:
-        """`unknown` words were left out before; `note` is what else there is to tell of the file."""
-        self.note = note
+    def __init__(self, groups: Iterable[Group], tokenizer: Tokenizer) -> None:
         self._ordinary = tokenizer.ordinary.astype(np.int32)
         index: dict[str, int] = {}
         given = [([index.setdefault(word, len(index)) for word in words], mutual) for words, mutual in groups]
@@ -38,7 +36,7 @@ class SimilarWords:
         ways = number[:, np.flatnonzero(usable)[one]]
         self.words = len(one)
         """Words that can be put into a row."""
-        self.unknown = unknown + len(index) - int(usable.sum())
+        self.unknown = len(index) - int(usable.sum())
         """Words with a token that the tokenizer does not know."""
         self.with_similar = int((np.append(self._many, 0)[ways] > 0).any(axis=0).sum())
         """Words that have another of like meaning with as many tokens."""

@@ -9,11 +9,12 @@ A first line with a code makes the file a thesaurus.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from maskery.errors import TextError
-from maskery.knowledge.lines import blocks
+from maskery.knowledge.lines import Progress, blocks
 
 Group = tuple[list[str], bool]
 """Two words or more, and whether each is similar to every other; otherwise only the first is similar to the rest."""
@@ -21,11 +22,29 @@ Line = tuple[int, str]
 """Its number, and what stands in it."""
 _CODE = re.compile(r"[A-Z][a-z]\d\d[A-Z]\d\d[=#@]")
 _SIGNS = re.compile(r"[\t,，、;；]+")
+_SIZES = re.compile(rb"\d+ \d+\s*")
+_NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
+_FRONT = 1 << 16
 
 
-def filled_lines(path: Path) -> Iterator[Line]:
+def looks_like_vectors(path: Path) -> bool:
+    """Whether a file begins as word vectors do: words with numbers, perhaps behind how many and how wide."""
+    with path.open("rb") as file:
+        front = file.read(_FRONT).removeprefix(BOM_UTF8)
+    lines = [line for line in front.split(b"\n") if line.strip()][:2]
+    if len(lines) == 2 and _SIZES.fullmatch(lines[0]):
+        return b"\0" in front or _is_vector(lines[1], 1)
+    return bool(lines) and _is_vector(lines[0], 2)
+
+
+def _is_vector(line: bytes, least: int) -> bool:
+    numbers = line.split()[1:]
+    return len(numbers) >= least and all(map(_NUMBER.fullmatch, numbers))
+
+
+def filled_lines(path: Path, progress: Progress | None = None) -> Iterator[Line]:
     """The lines that hold something."""
-    for first, lines in blocks(path):
+    for first, lines in blocks(path, progress):
         for number, line in enumerate(lines, first):
             if text := line.strip():
                 yield number, text

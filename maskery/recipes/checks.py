@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from maskery.knowledge.config import SYNONYM_FILES
 from maskery.objectives.config import PAIR_OF
 from maskery.rows.config import ONLY_PAIR
 
@@ -169,7 +170,7 @@ def similar_without_synonyms(recipe: Recipe) -> Refusal | None:
     return Refusal(
         piece="corruption.replace.similar",
         reason="puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
-        repair="--set knowledge.synonyms=FILE, where FILE is a thesaurus, a list of synonyms, or word vectors",
+        repair=f"--set knowledge.synonyms=FILE, where FILE is {SYNONYM_FILES}",
     )
 
 

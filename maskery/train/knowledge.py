@@ -36,9 +36,8 @@ def _similar(feed: Feed) -> list[str]:
     if similar is None:
         return [f"knowledge.synonyms = {name} is not read: corruption.replace.similar is 0"] if name else []
     left_out = f"; {similar.unknown:,} left out: with a token unknown to the tokenizer" if similar.unknown else ""
-    more = f"; {similar.note}" if similar.note else ""
     have = f"{similar.with_similar:,} have a similar one of as many tokens"
-    return [f"similar words: {similar.words:,} of {name}, {have}{left_out}{more}"]
+    return [f"similar words: {similar.words:,} of {name}, {have}{left_out}"]
 
 
 def _unmarked(feed: Feed) -> list[str]:
