@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from maskery.train.loggers import Logger as Logger
     from maskery.train.run import Run as Run
     from maskery.train.run import pretrain as pretrain
+    from maskery.vectors.static import StaticEncoder as StaticEncoder
+    from maskery.words.vectors import WordVectors as WordVectors
 
 _HOME = {
     "Batch": "maskery.batches",
@@ -32,7 +34,9 @@ _HOME = {
     "Picture": "maskery.picture",
     "Recipe": "maskery.recipes.recipe",
     "Run": "maskery.train.run",
+    "StaticEncoder": "maskery.vectors.static",
     "Tokenizer": "maskery.text.tokenizer",
+    "WordVectors": "maskery.words.vectors",
     "batch": "maskery.feed",
     "explain": "maskery.explain",
     "load": "maskery.checkpoint.load",

@@ -7,13 +7,14 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from maskery.errors import DiskError, InputError
+from maskery.errors import DiskError, ExistsError, InputError
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial-"
@@ -60,6 +61,20 @@ def writing(path: Path, *, reads: bool = False) -> Iterator[None]:
     except OSError as error:
         told = None if reads and error.errno not in _OF_WRITING else disk_error(error, path)
         raise (told or error) from None
+
+
+@contextmanager
+def written_by_library(path: Path) -> Iterator[None]:
+    """Inside it, a library in another language writes `path`: what it tells of the system's errors as text becomes an
+    error of the system again, and the file can be read by whom any new file can, not by its owner alone."""
+    path.touch()
+    mode = path.stat().st_mode
+    try:
+        yield
+    except Exception as error:
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        raise (OSError(int(found[1]), os.strerror(int(found[1]))) if found else error) from None
+    path.chmod(mode)
 
 
 def sync(path: Path) -> None:
@@ -275,6 +290,16 @@ def remove_leftovers(folder: Path) -> list[str]:
         else:
             path.unlink(missing_ok=True)
     return removed
+
+
+def require_new_file(path: Path) -> None:
+    """Refuse early a file that is there, or whose folder is not."""
+    if path.exists():
+        remove = "" if path.is_dir() else f", or remove it: rm {path}"
+        raise ExistsError("is already there", where=path, repair=f"give another --out{remove}")
+    if not path.parent.is_dir():
+        raise InputError("no such folder", where=path.parent, repair=f"mkdir -p {path.parent}")
+    require_writable(path.parent)
 
 
 def require_writable(path: Path) -> None:

@@ -300,3 +300,13 @@ def test_words_and_marks_are_told_before_rows_are_shown(start, marked, tmp_path,
     told = capsys.readouterr().err
     assert f"{start / 'corpus'} has no marked phrases: unit 'phrase' takes words there" in told
     assert f"maskery corpus mark {start / 'corpus'} --entities FILE --out DIR" in told
+
+
+def test_reading_a_long_list_is_most_of_the_progress(start, tmp_path):
+    (tmp_path / "long.txt").write_text(PHRASES * 2000, encoding="utf-8")
+    told = []
+    Corpus.open(start / "corpus").mark(
+        tmp_path / "out", phrases=tmp_path / "long.txt", progress=lambda done, total: told.append(done / total)
+    )
+    assert told[0] > 0.9, "told when the list is read"
+    assert told[-1] == pytest.approx(1)

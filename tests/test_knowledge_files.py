@@ -11,6 +11,7 @@ from small_tokenizers import KINDS
 
 from maskery.cli import main
 from maskery.errors import InputError, TextError
+from maskery.knowledge import lines
 from maskery.knowledge.config import KnowledgeConfig
 from maskery.knowledge.load import fingerprints, read_similar, similar_words
 from maskery.knowledge.synonyms import filled_lines, groups, looks_like_vectors
@@ -94,6 +95,22 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path, content, cause, line
         read_similar(file, TOKENIZER)
     assert (caught.value.file, caught.value.line) == (str(file), line)
     assert caught.value.repair
+
+
+def test_blocks_leave_no_trace_and_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    text = "".join(f"{'词' * (number % 7)}{number}\n" for number in range(200)) + "last"
+    for block in (1, 5, 64, 1 << 20):
+        monkeypatch.setattr(lines, "_BLOCK", block)
+        found = list(lines.blocks(file_of(tmp_path, text)))
+        assert [line for _, part in found for line in part] == text.split("\n")
+        assert [number for number, _ in found] == [1 + sum(len(p) for _, p in found[:at]) for at in range(len(found))]
+    monkeypatch.setattr(lines, "_BLOCK", 16)
+    monkeypatch.setattr(lines, "_LONGEST", 64)
+    for content in ("a b\nc d\n" + "x" * 65 + "\n", "a b\nc d\n" + "x" * 9999):
+        with pytest.raises(TextError, match="a line of more than") as caught:
+            list(filled_lines(file_of(tmp_path, content)))
+        assert caught.value.line == 3
+    assert len(list(filled_lines(file_of(tmp_path, "x" * 60 + "\n" + "y" * 60)))) == 2
 
 
 @pytest.mark.parametrize(

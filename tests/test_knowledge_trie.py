@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizers import KINDS
 
+from maskery.knowledge import spelling
 from maskery.knowledge.spelling import LONGEST, spellings
 from maskery.knowledge.trie import Trie
 
@@ -64,3 +67,31 @@ def test_what_cannot_be_spelt_has_no_ids():
     assert way.length.tolist() == [1, 0, 0, 0, 0, 0]
     assert way.too_long.tolist() == [False, False, False, False, False, True]
     assert tokenizer.tokens(way.ids) == ["the"]
+
+
+def test_a_long_list_is_put_in_within_little_memory():
+    """Ten million entries of four ids: a gigabyte on top of them."""
+    many = 50_000
+    ids = np.random.default_rng(0).integers(0, 7000, 4 * many).astype(np.int32)
+    length = np.full(many, 4, dtype=np.int32)
+    tracemalloc.start()
+    try:
+        trie = Trie(ids, length, 21_128)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(trie) == len(set(map(tuple, ids.reshape(-1, 4).tolist())))
+    assert most < 130 * many
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_are_given_to_the_tokenizer_in_parts_that_leave_no_trace(kind, monkeypatch):
+    texts = ["the", "北京", "龘", "dog 北京", "", "a " * (LONGEST + 1), "the dog"] * 3
+    whole = spellings(KINDS[kind], texts)
+    monkeypatch.setattr(spelling, "_AT_ONCE", 4)
+    parts = spellings(KINDS[kind], texts)
+    assert len(parts) == len(whole)
+    for one, other in zip(parts, whole, strict=True):
+        assert [column.tolist() for column in one] == [column.tolist() for column in other]
+        assert one.ids.dtype == one.length.dtype == np.int32
+    assert all(len(way.length) == 0 for way in spellings(KINDS[kind], []))

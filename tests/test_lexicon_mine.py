@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import groupby, pairwise
 from random import Random
@@ -14,6 +15,7 @@ import rjieba
 from maskery.cli import main
 from maskery.corpus.store import Corpus
 from maskery.errors import CorpusError, ExistsError, InputError, UnknownName
+from maskery.words import mining
 from maskery.words.entities import TAGS, tags_of
 from maskery.words.mining import Asked, mine
 from maskery.words.phrases import Limits
@@ -203,8 +205,10 @@ def test_nothing_found_names_the_limit_to_lower(plain, tmp_path, limits, told, r
 
 
 def test_no_names_are_refused(plain, tmp_path):
-    with pytest.raises(CorpusError, match="is a name to the tagger"):
+    with pytest.raises(CorpusError, match=r"no name .* the most frequent stands \d+ times") as caught:
         mine(plain, tmp_path / "names.txt", Asked(kind="entities", limits=Limits(count=100_000)))
+    most = re.match(r"--min-count (\d+), or", caught.value.repair)
+    assert mine(plain, tmp_path / "some.txt", Asked(kind="entities", limits=Limits(count=int(most[1])))).rows
     listed = tmp_path / "list.txt"
     listed.write_text("北京\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"the most frequent stands \d+ times") as caught:
@@ -252,3 +256,26 @@ def test_wrong_options_are_refused(given, told):
         Asked(**given)
     assert caught.value.repair
     assert isinstance(caught.value, UnknownName) == ("kind" in given)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--kind", "entities", "--min-pmi", "3"], "--min-pmi goes with phrases"),
+        (["--kind", "entities", "--min-entropy", "0"], "--min-entropy goes with phrases"),
+        (["--kind", "entities", "--list", "names.txt", "--longest", "3"], "--longest has no meaning for the entries"),
+    ],
+    ids=["pmi", "entropy", "longest"],
+)
+def test_limits_that_are_not_read_are_refused(plain, tmp_path, capsys, given, told):
+    assert main(["lexicon", "mine", str(plain.path), *given, "--out", str(tmp_path / "out.txt")]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_entities_that_are_counted_together_move_up(plain, tmp_path, monkeypatch):
+    """All but the most frequent read the same, so together they are the most frequent."""
+    monkeypatch.setattr(mining, "run_texts", lambda corpus, place, length: ["one", *["others"] * (len(place) - 1)])
+    rows = mine(plain, tmp_path / "out.txt", Asked(kind="entities", limits=LOW)).rows
+    assert [text for text, *_ in rows] == ["others", "one"]
+    assert int(rows[0][1]) > int(rows[1][1])

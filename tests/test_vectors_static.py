@@ -97,8 +97,9 @@ def test_unseen_words_are_made_of_their_ngrams():
 def test_what_cannot_be_done_is_refused():
     with pytest.raises(UnknownName, match="unknown weighting 'max'"):
         StaticEncoder(VECTORS, weighting="max")
-    with pytest.raises(InputError, match="a is 0"):
-        StaticEncoder(VECTORS, a=0)
+    for a in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match=f"a is {a}"):
+            StaticEncoder(VECTORS, weighting="sif", a=a)
     with pytest.raises(InputError, match="have no counts"):
         StaticEncoder(WordVectors(WORDS, COUNTS * 0, VECTORS.matrix), weighting="sif")
     with pytest.raises(InputError, match="has seen none"):

@@ -15,6 +15,7 @@ from tiny import build
 
 from maskery.cli import main
 from maskery.corpus.store import Corpus
+from maskery.errors import InputError
 from maskery.train.lock import locked
 from maskery.words.vectors import WordVectors
 
@@ -122,7 +123,7 @@ def test_evaluate_prints_both_kinds(place, tmp_path, capsys):
         (["train", "{}/corpus", "--out", "{}/new", "--resume"], "no epoch to go on from", "leave out --resume"),
         (["train", "{}/text.txt", "--out", "{}/new"], "text.txt", "maskery corpus build"),
         (["train", "{}/corpus", "--out", "{}/text.txt"], "is a file", "another --out"),
-        (["export", "{}/cbow", "--out", "{}/text.txt"], "already there", "another file"),
+        (["export", "{}/cbow", "--out", "{}/text.txt"], "already there", "another --out"),
     ],
 )  # fmt: skip
 def test_wrong_command_lines_are_told(place, capsys, arguments, cause, repair):
@@ -165,3 +166,48 @@ def test_ctrl_c_keeps_the_epochs_and_resume_goes_on(place, tmp_path, capsys):
     assert "goes on behind epoch" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "whole")]) == 0
     assert (out / "vectors.safetensors").read_bytes() == (tmp_path / "whole/vectors.safetensors").read_bytes()
+
+
+def test_export_as_json_and_into_no_folder(place, tmp_path, capsys):
+    vectors = WordVectors.load(place / "cbow")
+    assert main(["words", "export", str(place / "cbow"), "--out", str(tmp_path / "v.txt"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {"path": str(tmp_path / "v.txt"), "words": len(vectors), "width": 8, "form": "text"}
+    for verb in (["export"], ["similar", "--corpus", str(place / "corpus")]):
+        command = ["words", verb[0], str(place / "cbow"), *verb[1:], "--out", str(tmp_path / "no" / "v.txt")]
+        assert main(command) == 2
+        assert f"mkdir -p {tmp_path / 'no'}" in capsys.readouterr().err
+    assert main(["words", "export", str(place / "cbow"), "--out", str(tmp_path / "v.txt")]) == 2
+    assert f"rm {tmp_path / 'v.txt'}" in capsys.readouterr().err
+
+
+def test_every_section_says_its_coverage(place, tmp_path, capsys):
+    words = WordVectors.load(place / "cbow").words
+    lines = [": known", " ".join(words[:4]), ": half", " ".join(words[:4]), "no such words here"]
+    (tmp_path / "questions.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert main(["words", "evaluate", str(place / "cbow"), str(tmp_path / "questions.txt"), "--json"]) == 0
+    sections = json.loads(capsys.readouterr().out)[0]["sections"]
+    assert [each["coverage"] for each in sections] == [1, 0.5, pytest.approx(2 / 3)]
+
+
+def test_a_text_is_no_file_of_vectors(place, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("The assert statement\nis short\n", encoding="utf-8")
+    assert main(["words", "neighbours", str(tmp_path / "text.txt"), "The"]) == 2
+    told = capsys.readouterr().err
+    assert "text.txt:1: a word and its numbers were expected: these are no word vectors" in told
+    assert "maskery words train" in told
+
+
+def test_of_words_spelt_as_near_the_commonest_is_proposed():
+    words = ["中国", "其中", "集中", "高中"]
+    vectors = WordVectors(words, [4, 3, 2, 1], [[1.0], [1.0], [1.0], [1.0]])
+    with pytest.raises(InputError) as caught:
+        vectors.neighbours("中囯")
+    assert caught.value.repair.startswith("did you mean 中国 or 其中 or 集中?")
+
+
+def test_the_word_proposed_is_worth_asking_for():
+    from maskery.cli.words import _telling
+
+    assert _telling(["，", "的", "the", "of", "2019", "中国", "大学"]) == "中国"
+    assert _telling(["，", "的"]) == "，"

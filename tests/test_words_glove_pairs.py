@@ -110,3 +110,25 @@ def test_progress_ends_at_the_whole():
     count_pairs(text_of([[0, 1, 2]], 3), 2, lambda done, total: told.append(done / total))
     assert told == sorted(told)
     assert told[-1] == 1
+
+
+def test_a_huge_text_is_walked_over_a_bounded_number_of_times(monkeypatch):
+    """Time grows with the text, not with its square; the sums are the same."""
+    drawn = np.random.default_rng(3)
+    sentences = [(80 * drawn.random(20) ** 2).astype(int).tolist() for _ in range(150)]
+    text, walks, walk = text_of(sentences, 80), [], cooccurrence._meetings
+
+    def counted(*given):
+        walks.append(1)
+        return walk(*given)
+
+    monkeypatch.setattr(cooccurrence, "AT_ONCE", 40)
+    monkeypatch.setattr(cooccurrence, "_meetings", counted)
+    told = []
+    found = cells(count_pairs(text, 5, lambda done, total: told.append(done / total)))
+    wanted = slow(sentences, 5)
+    assert 3 < len(walks) <= 1 + cooccurrence.MOST
+    assert found.keys() == wanted.keys()
+    assert_allclose([found[cell] for cell in wanted], list(wanted.values()), rtol=1e-6)
+    assert told == sorted(told)
+    assert len(told) > len(walks)

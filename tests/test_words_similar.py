@@ -209,6 +209,8 @@ def test_the_command_shows_a_table(tmp_path, corpus, capsys):
     assert "did you mean dog?" in capsys.readouterr().err
     assert main(["words", "similar", table, "--out", "other.txt"]) == 2
     assert "is a table already; --out would make one" in capsys.readouterr().err
+    assert main(["words", "similar", table, "--nearest", "3", "--floor", "1", "--same-part-of-speech"]) == 2
+    assert "--nearest, --floor, --same-part-of-speech would make one" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_tokenizer_alone_and_counts_from_elsewhere(tmp_path, corpus, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from random import Random
 
 import numpy as np
@@ -12,12 +13,13 @@ from gensim.models import FastText, Word2Vec
 from gensim.models.fasttext import ft_ngram_hashes
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from tiny import build
 
 from maskery.corpus.store import Corpus
-from maskery.errors import ExistsError, InputError, Stopped, UnknownName
+from maskery.errors import DiskError, ExistsError, InputError, Stopped, UnknownName
 from maskery.randomness import key
-from maskery.words import gensim_training
+from maskery.words import folder, gensim_training
 from maskery.words.config import DEFAULTS, METHODS, words_config
 from maskery.words.gensim_training import train_gensim, vectors_gensim
 from maskery.words.protocol import Epoch
@@ -27,7 +29,14 @@ from maskery.words.vectors import WordVectors
 from maskery.words.vocabulary import Words, read_words
 
 GENSIM = ["cbow", "skipgram", "fasttext"]
-SMALL = {"width": 8, "epochs": 3, "min_count": 1, "buckets": 500, "sample": 0.05}
+ANY = {"width": 8, "epochs": 3, "min_count": 1}
+SMALL = {**ANY, "sample": 0.05}
+
+
+def small(method, **more):
+    """Few numbers for a method, of those that it reads."""
+    own = {"cbow": SMALL, "skipgram": SMALL, "fasttext": {**SMALL, "buckets": 500}, "glove": ANY}
+    return words_config(method, {**own[method], **more})
 
 
 def made_words(seed=0, sentences=400):
@@ -84,7 +93,7 @@ def plain_gensim(words, config):
 
 @pytest.mark.parametrize("method", GENSIM)
 def test_the_numbers_are_those_of_gensim(method):
-    words, config = made_words(), words_config(method, {**SMALL, "seed": 3})
+    words, config = made_words(), small(method, seed=3)
     *_, last = train_gensim(words, config)
     assert last.number == 3
     trained = vectors_gensim(words, config, last.arrays)
@@ -114,7 +123,7 @@ def test_words_of_one_topic_are_near(method):
 
 @pytest.mark.parametrize("method", GENSIM)
 def test_a_training_that_goes_on_is_one_that_never_stopped(method):
-    words, config = made_words(), words_config(method, SMALL)
+    words, config = made_words(), small(method)
     kept, finals = [], []
     for epoch in train_gensim(words, config):
         kept.append(Epoch(epoch.number, {name: array.copy() for name, array in epoch.arrays.items()}))
@@ -126,7 +135,7 @@ def test_a_training_that_goes_on_is_one_that_never_stopped(method):
         assert {name: array.tobytes() for name, array in arrays.items()} == {
             name: array.tobytes() for name, array in kept[-1].arrays.items()
         }
-    other = list(train_gensim(words, words_config(method, {**SMALL, "seed": 1})))[-1].arrays["words"]
+    other = list(train_gensim(words, small(method, seed=1)))[-1].arrays["words"]
     assert np.abs(other - kept[-1].arrays["words"]).max() > 1e-3
 
 
@@ -187,7 +196,7 @@ def corpus(tmp_path_factory):
 
 @pytest.mark.parametrize("method", METHODS.names())
 def test_a_folder_of_a_stopped_training_goes_on(corpus, tmp_path, method):
-    config = words_config(method, {**SMALL, "epochs": 4})
+    config = small(method, epochs=4)
     whole = Training(corpus, config, tmp_path / "whole")
     made = whole.run(whole.read())
     assert made.words == read_words(corpus, 1).words
@@ -220,11 +229,84 @@ def test_a_folder_of_a_stopped_training_goes_on(corpus, tmp_path, method):
         Training(corpus, config, tmp_path / "parts", resume=True)
 
 
-def stopped_training(corpus, folder, config):
+def stopped_training(corpus, out, config):
     asked = []
-    training = Training(corpus, config, folder)
+    training = Training(corpus, config, out)
     with pytest.raises(Stopped):
         training.run(training.read(), signal=lambda: 15 * bool(asked), epoch_done=lambda epoch: asked.append(epoch))
+
+
+def test_what_a_method_does_not_read_is_refused_and_not_written(corpus, tmp_path):
+    for method, name, value, told in (
+        ("glove", "negative", 3, "cbow or skipgram or fasttext"),
+        ("glove", "sample", 0.0, "cbow or skipgram or fasttext"),
+        ("cbow", "x_max", 10.0, "glove"),
+        ("fasttext", "adagrad", "code", "glove"),
+        ("skipgram", "longest", 4, "fasttext"),
+    ):
+        with pytest.raises(InputError, match=f"--{name.replace('_', '-')} has no meaning for {method}") as caught:
+            words_config(method, {name: value})
+        assert caught.value.repair == f"leave it out, or --method {told}"
+    everywhere = {"method", "width", "window", "epochs", "min_count", "lr", "seed", "workers"}
+    drawn, parts = {"negative", "sample", "power"}, {"shortest", "longest", "buckets"}
+    own = {"cbow": drawn, "skipgram": drawn, "fasttext": drawn | parts, "glove": {"x_max", "alpha", "clip", "adagrad"}}
+    assert {method: set(words_config(method).used()) for method in METHODS.names()} == {
+        method: everywhere | names for method, names in own.items()
+    }
+    training = Training(corpus, small("glove", epochs=1), tmp_path / "out")
+    assert set(training.run(training.read()).facts["training"]) == everywhere | own["glove"]
+
+
+def test_a_sample_that_gensim_would_take_for_a_count_is_refused():
+    """From 1 on it means another thing to gensim: words beyond so many occurrences are thinned out."""
+    with pytest.raises(InputError, match=r"--sample 1\.0: Input should be less than 1"):
+        words_config("cbow", {"sample": 1.0})
+    words = made_words()
+    model = gensim_training._model(words, small("cbow", sample=0.5), gensim_training._begin(words, small("cbow")))
+    share = words.counts / words.counts.sum()
+    for name, f in zip(words.words, share.tolist(), strict=True):
+        kept = min(1.0, (0.5 / f) ** 0.5 + 0.5 / f)
+        assert model.wv.get_vecattr(name, "sample_int") == pytest.approx(kept * (2**32 - 1), rel=1e-3)
+
+
+def test_the_folder_that_one_stands_in_is_refused_before_the_work(corpus, tmp_path, monkeypatch):
+    (tmp_path / "here/inside").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here/inside")
+    for out in (".", "..", tmp_path / "here"):
+        with pytest.raises(
+            InputError, match="is the folder that this command is given in, or lies around it"
+        ) as caught:
+            Training(corpus, small("cbow"), out)
+        assert "--out my-vectors" in caught.value.repair
+
+
+def test_a_disk_that_is_full_is_told_and_keeps_what_was_there(corpus, tmp_path, monkeypatch):
+    stopped_training(corpus, tmp_path / "out", small("cbow"))
+    before = contents(tmp_path / "out")
+
+    def refuse(arrays, path):
+        path.write_bytes(b"front")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "save_file", refuse)
+        training = Training(corpus, small("cbow"), tmp_path / "out", resume=True)
+        with pytest.raises(DiskError, match="No space left on device") as caught:
+            training.run(training.read())
+        assert caught.value.repair.startswith("free some space")
+    assert contents(tmp_path / "out") == before
+    training = Training(corpus, small("cbow"), tmp_path / "out", resume=True)
+    training.run(training.read())
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
+    assert modes["vectors.safetensors"] == modes["words.txt"], "not readable by its owner alone"
+
+
+def test_other_versions_of_the_libraries_are_told_when_it_goes_on(corpus, tmp_path, monkeypatch):
+    stopped_training(corpus, tmp_path / "out", small("cbow"))
+    assert Training(corpus, small("cbow"), tmp_path / "out", resume=True).notes == []
+    monkeypatch.setattr("maskery.words.training.version", lambda name: "9.9" if name == "gensim" else version(name))
+    (note,) = Training(corpus, small("cbow"), tmp_path / "out", resume=True).notes
+    assert note.startswith(f"it began with gensim {version('gensim')}, this is 9.9: ")
 
 
 def test_what_does_not_fit_is_not_gone_on_with(corpus, tmp_path):

@@ -235,6 +235,26 @@ def test_a_vector_of_nothing_is_near_to_nothing():
         assert vectors.neighbours("a", 2)[0][0] == "c"
 
 
+@pytest.mark.parametrize("size", [1e30, 1e-30], ids=["huge", "tiny"])
+def test_vectors_of_any_size_have_neighbours(size):
+    """The square of such a number is no float32: it would be infinite, or zero."""
+    plain = np.array([[1.0, 0.1], [1, 0.2], [-1, 3]])
+    found = WordVectors(["a", "b", "c"], np.zeros(3), plain * size)
+    wanted = WordVectors(["a", "b", "c"], np.zeros(3), plain)
+    assert found.unit == pytest.approx(wanted.unit, abs=1e-6)
+    assert dict(found.neighbours("a")) == pytest.approx(dict(wanted.neighbours("a")), abs=1e-6)
+    assert found.neighbours("a")[0][0] == "b"
+
+
+@pytest.mark.parametrize("first", ["4 2\n", ""], ids=["header", "no header"])
+def test_a_byte_order_mark_and_wide_spaces_are_read(tmp_path, first):
+    text = f"\ufeff{first}\u3000 1 2\n\u00a0 3\t4 \n\u3000 \u3000 5 6\n天 7 8\r\n"
+    (tmp_path / "v.txt").write_text(text, encoding="utf-8", newline="")
+    found = WordVectors.load(tmp_path / "v.txt")
+    assert found.words == ["\u3000", "\u00a0", "\u3000 \u3000", "天"]
+    assert found.matrix.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
 def test_unseen_words_are_made_of_their_ngrams():
     vectors = made(subwords=parts())
     numbers, _ = ngrams(["dogs"], 3, 6, 1000)

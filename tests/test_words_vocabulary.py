@@ -119,6 +119,12 @@ def test_what_has_no_words_is_refused(corpora, tmp_path):
     with pytest.raises(CorpusError, match="no word stands 100000 times or more; the commonest of") as caught:
         read_words(corpora["wordpiece"], min_count=100_000)
     assert "--min-count " in caught.value.repair
+    (tmp_path / "strange.txt").write_text("龘靐 齉龘\n靐。\n" * 9, encoding="utf-8")
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ndog\n", encoding="utf-8")
+    options = {"tokenizer": str(tmp_path / "vocab.txt"), "heldout": 0, "workers": 0}
+    with pytest.raises(CorpusError, match=r"each of the \d+ words holds a token that the tokenizer does not") as caught:
+        read_words(Corpus.build(tmp_path / "strange.txt", tmp_path / "strange", **options), min_count=1)
+    assert "--tokenizer train" in caught.value.repair
     (tmp_path / "text.txt").write_text(text_of(3), encoding="utf-8")
     bare = Corpus.build(tmp_path / "text.txt", tmp_path / "bare", vocab=200, words="none", heldout=0, workers=0)
     with pytest.raises(CorpusError, match="--words none") as caught:

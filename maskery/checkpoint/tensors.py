@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -127,17 +125,6 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """The same tensors give the same bytes: with a second metadata key the order in the header would vary."""
     plain = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     with files.writing(path):
-        path.touch()
-        mode = path.stat().st_mode
-        try:
+        with files.written_by_library(path):
             save_file(plain, path, metadata={"format": "pt"})
-        except SafetensorError as error:
-            raise _system_error(error) from None
-        path.chmod(mode)  # the library's own file can be read by its owner alone
         files.sync(path)
-
-
-def _system_error(error: SafetensorError) -> Exception:
-    """The library tells the system's errors as text."""
-    found = re.search(r"\(os error (\d+)\)", str(error))
-    return OSError(int(found[1]), os.strerror(int(found[1]))) if found else error

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from maskery.cli.settings import JsonOption, new_app
+from maskery.errors import InputError
 
 if TYPE_CHECKING:
     from maskery.words.mining import Asked, Mined
@@ -42,13 +44,14 @@ def mine(
         str, typer.Option("--kind", metavar="phrases|entities", help="What to look for: phrases or entities.")
     ] = "phrases",
     min_count: Annotated[int, typer.Option("--min-count", metavar="N", help="Occurrences of an entry at least.")] = 20,
-    longest: Annotated[int, typer.Option("--longest", metavar="N", help="Words of an entry at most.")] = 5,
+    longest: Annotated[int | None, typer.Option("--longest", metavar="N", help="Words of an entry at most: 5.")] = None,
     min_pmi: Annotated[
-        float, typer.Option("--min-pmi", metavar="X", help="Phrases: mutual information at least, in bits.")
-    ] = 6.0,
+        float | None, typer.Option("--min-pmi", metavar="X", help="Phrases: mutual information at least, in bits: 6.")
+    ] = None,
     min_entropy: Annotated[
-        float, typer.Option("--min-entropy", metavar="X", help="Phrases: entropy of the neighbours at least, in bits.")
-    ] = 1.5,
+        float | None,
+        typer.Option("--min-entropy", metavar="X", help="Phrases: entropy of the neighbours at least, in bits: 1.5."),
+    ] = None,
     top: Annotated[
         int | None, typer.Option("--top", metavar="N", help="Write the best N only (entities: the most frequent).")
     ] = None,
@@ -64,8 +67,10 @@ def mine(
     from maskery.words import mining
     from maskery.words.phrases import Limits
 
-    limits = Limits(count=min_count, words=longest, pmi=min_pmi, entropy=min_entropy)
+    given: dict[str, Any] = {"words": longest, "pmi": min_pmi, "entropy": min_entropy}
+    limits = replace(Limits(count=min_count), **{name: each for name, each in given.items() if each is not None})
     asked = mining.Asked(kind=cast(Any, kind), limits=limits, top=top, list_file=list_file)
+    _refuse_unread(asked, longest, {"--min-pmi": min_pmi, "--min-entropy": min_entropy})
     store = Corpus.open(corpus)
     with progress(kind, 1.0) as update:
         made = mining.mine(store, out, asked, update)
@@ -73,6 +78,17 @@ def mine(
         say(remark)
     emit_json(summary(made, asked, out)) if as_json else print_entries(made, asked, out)
     say(f"mark them: maskery corpus mark {corpus} --{kind} {out} --out DIR")
+
+
+def _refuse_unread(asked: Asked, longest: int | None, of_phrases: dict[str, float | None]) -> None:
+    """Limits that what is asked for does not read."""
+    unread = [name for name, value in of_phrases.items() if value is not None]
+    if unread and asked.kind != "phrases":
+        raise InputError(f"{unread[0]} goes with phrases", repair="leave it out, or --kind phrases")
+    if longest is not None and asked.list_file is not None:
+        raise InputError(
+            "--longest has no meaning for the entries of a list", repair="leave it out, or leave out --list"
+        )
 
 
 def remarks(made: Mined, asked: Asked) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.settings import JsonOption
-from maskery.errors import ExistsError, InputError
+from maskery.errors import InputError
 
 if TYPE_CHECKING:
     from maskery.knowledge.synonyms import Group
@@ -31,7 +31,9 @@ def similar(
     tokenizer: Annotated[
         Path | None, typer.Option("--tokenizer", metavar="DIR|FILE", help="A tokenizer, where there is no corpus yet.")
     ] = None,
-    nearest: Annotated[int, typer.Option("--nearest", metavar="N", help="Similar words of a word at most.")] = 10,
+    nearest: Annotated[
+        int | None, typer.Option("--nearest", metavar="N", help="Similar words of a word at most: 10.")
+    ] = None,
     floor: Annotated[
         int | None,
         typer.Option("--floor", metavar="COUNT", help="How often a word must stand in the corpus to be offered: 5."),
@@ -47,12 +49,14 @@ def similar(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table of similar words, each with as many tokens as the word it may stand for, or show one."""
+    """Make a table of similar words, or look into one."""
     from maskery.cli.output import say
     from maskery.knowledge.table import SimilarTable, is_table
 
     if source.is_file() and is_table(source):
-        given = {"--out": out, "--corpus": corpus, "--tokenizer": tokenizer, "--frequency-from": frequency_from}
+        given: dict[str, Any] = {"--out": out, "--corpus": corpus, "--tokenizer": tokenizer, "--nearest": nearest}
+        given |= {"--floor": floor, "--frequency-from": frequency_from}
+        given["--same-part-of-speech"] = same_part_of_speech or None
         if unused := [name for name, value in given.items() if value is not None]:
             cause = f"is a table already; {', '.join(unused)} would make one"
             raise InputError(cause, where=source, repair=f"look into it: maskery words similar {source} --word WORD")
@@ -70,9 +74,9 @@ def similar(
     say(f"use it: maskery inspect macbert --corpus {corpus or 'DIR'} --set knowledge.synonyms={made}")
 
 
-def _rules(nearest: int, floor: int | None, same_part_of_speech: bool, counted: bool) -> Rules:
+def _rules(nearest: int | None, floor: int | None, same_part_of_speech: bool, counted: bool) -> Rules:
     from maskery.cli.output import say
-    from maskery.words.similar import FLOOR, Rules
+    from maskery.words.similar import FLOOR, NEAREST, Rules
 
     if not counted and floor:
         raise InputError(
@@ -82,7 +86,8 @@ def _rules(nearest: int, floor: int | None, same_part_of_speech: bool, counted: 
     if not counted:
         say("how common words are is not known: rare ones are offered, too (--frequency-from CORPUS)")
     least = 0 if not counted else FLOOR if floor is None else floor
-    return Rules(nearest=nearest, floor=least, same_part_of_speech=same_part_of_speech)
+    many = NEAREST if nearest is None else nearest
+    return Rules(nearest=many, floor=least, same_part_of_speech=same_part_of_speech)
 
 
 def _found(
@@ -113,7 +118,7 @@ def _found(
 
 
 def _free(source: Path, out: Path | None, word: list[str] | None) -> Path:
-    from maskery.files import require_writable
+    from maskery.files import require_new_file
 
     if not source.exists():
         raise InputError("no such file or folder", where=source, repair="give word vectors, a thesaurus or a table")
@@ -122,9 +127,7 @@ def _free(source: Path, out: Path | None, word: list[str] | None) -> Path:
     if word:
         shown = f"maskery words similar {out} --word {word[0]}"
         raise InputError("--word shows a table that is made", repair=f"leave it out, and then: {shown}")
-    if out.exists():
-        raise ExistsError("is already there", where=out, repair=f"give another --out, or remove it: rm {out}")
-    require_writable(out.parent)
+    require_new_file(out)
     return out
 
 

@@ -9,6 +9,7 @@ import typer
 
 from maskery.cli.settings import JsonOption, new_app
 from maskery.cli.similar import similar
+from maskery.cli.word_map import word_map
 
 if TYPE_CHECKING:
     from maskery.words.config import WordsConfig
@@ -36,24 +37,34 @@ def train(
     method: Annotated[
         str, typer.Option("--method", metavar="cbow|skipgram|fasttext|glove", help="How to train.")
     ] = "cbow",
-    width: Annotated[int | None, typer.Option("--width", metavar="N", help="Numbers of a vector.")] = None,
-    window: Annotated[int | None, typer.Option("--window", metavar="N", help="Words on each side at most.")] = None,
+    width: Annotated[
+        int | None, typer.Option("--width", metavar="N", help="Numbers of a vector: 100; glove 50.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", metavar="N", help="Words on each side at most: 5; glove 15.")
+    ] = None,
     negative: Annotated[
-        int | None, typer.Option("--negative", metavar="N", help="Wrong words drawn for a right one; not for glove.")
+        int | None, typer.Option("--negative", metavar="N", help="Wrong words drawn for a right one: 5; not for glove.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", metavar="N", help="Times the text is read.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", metavar="N", help="Times the text is read: 5; glove 25.")
+    ] = None,
     min_count: Annotated[
-        int | None, typer.Option("--min-count", metavar="N", help="Occurrences of a word at least.")
+        int | None, typer.Option("--min-count", metavar="N", help="Occurrences of a word at least: 5.")
     ] = None,
-    lr: Annotated[float | None, typer.Option("--lr", metavar="X", help="Rate of learning at the start.")] = None,
+    lr: Annotated[
+        float | None, typer.Option("--lr", metavar="X", help="Rate of learning at the start: .05; skipgram .025.")
+    ] = None,
     sample: Annotated[
-        float | None, typer.Option("--sample", metavar="X", help="Commoner words are thinned out; 0: none.")
+        float | None,
+        typer.Option("--sample", metavar="X", help="Commoner words are thinned out: .001; fasttext .0001; 0 for none."),
     ] = None,
     x_max: Annotated[
-        float | None, typer.Option("--x-max", metavar="X", help="glove: a pair this frequent has full weight.")
+        float | None, typer.Option("--x-max", metavar="X", help="glove: a pair this frequent has full weight: 100.")
     ] = None,
     adagrad: Annotated[
-        str | None, typer.Option("--adagrad", metavar="paper|code", help="glove: the steps of its paper or its code.")
+        str | None,
+        typer.Option("--adagrad", metavar="paper|code", help="glove: the steps of its paper or its code: paper."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, other vectors.")] = 0,
     workers: Annotated[
@@ -62,7 +73,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on behind the last epoch that is kept.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train word vectors on a corpus; by default with the numbers of the method's origin."""
+    """Train word vectors on a corpus."""
     from maskery.corpus.store import Corpus
     from maskery.train.lock import locked
     from maskery.words.config import words_config
@@ -87,6 +98,8 @@ def _trained(training: Training) -> tuple[WordVectors, float]:
 
     config, done = training.config, training.state.number if training.state else 0
     say(_told(config) + (f"; goes on behind epoch {done}" if done else ""))
+    for note in training.notes:
+        say(note)
     with stop_requests() as request:
         with progress("words") as update:
             found = training.read(update, lambda: request.signal_number)
@@ -112,20 +125,21 @@ def _say_loss(epoch: Any) -> None:
 
 def _told(config: WordsConfig) -> str:
     """The numbers that the method reads."""
-    read = ["width", "window", "epochs", "min_count", "lr", "seed", "workers"]
-    read += ["x_max", "alpha"] if config.method == "glove" else ["negative", "sample"]
-    read += ["shortest", "longest", "buckets"] if config.method == "fasttext" else []
-    steps = f", adagrad {config.adagrad}" if config.method == "glove" else ""
-    return f"{config.method}: " + ", ".join(f"{name} {getattr(config, name):g}" for name in read) + steps
+    used = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in config.used().items()}
+    return f"{used.pop('method')}: " + ", ".join(f"{name} {value}" for name, value in used.items())
 
 
 def _left_out(found: Words, config: WordsConfig) -> list[str]:
-    lines = [f"{len(found.words):,} words, {found.total:,} occurrences in {len(found.sentence_start) - 1:,} sentences"]
+    from maskery.cli.output import counted
+
+    many = counted(found.total, "occurrence")
+    lines = [f"{counted(len(found.words), 'word')}, {many} in {counted(len(found.sentence_start) - 1, 'sentence')}"]
     if found.rare:
         rare = f"{found.rare:,} occurrences of {found.rare_words:,} words"
         lines.append(f"left out, with fewer than {config.min_count} occurrences: {rare}")
     if found.unknown:
-        lines.append(f"left out, with a token that the tokenizer does not know: {found.unknown:,} occurrences")
+        why = "with a token that the tokenizer does not know, half a character, or longer than any word"
+        lines.append(f"left out, {why}: {found.unknown:,} occurrences")
     if config.workers > 1 and config.method == "glove":
         lines.append("glove works in one thread: --workers changes nothing")
     elif config.workers > 1:
@@ -147,7 +161,15 @@ def _print_trained(out: Path, made: WordVectors, seconds: float, as_json: bool) 
         if made.subwords is not None:
             console.print(f"  n-grams  {len(made.subwords.bucket):,}")
         console.print(f"  seconds  {seconds:.1f}")
-    say(f"ask them: maskery words neighbours {out} {made.words[min(len(made) - 1, 100)]}")
+    say(f"ask them: maskery words neighbours {out} {_telling(made.words)}")
+
+
+def _telling(words: list[str]) -> str:
+    """The commonest word that is no sign, number or function word, and longer than one."""
+    from maskery.words.function_words import FUNCTION_WORDS
+
+    told = (word for word in words if len(word) > 1 and word.isalpha() and word.lower() not in FUNCTION_WORDS)
+    return next(told, words[0])
 
 
 def open_vectors(path: Path) -> WordVectors:
@@ -191,7 +213,7 @@ def neighbours(
 def analogy(
     vectors: VectorsArgument,
     a: Annotated[str, typer.Argument(metavar="A", help="A is to B ...")],
-    b: Annotated[str, typer.Argument(metavar="B", help="")],
+    b: Annotated[str, typer.Argument(metavar="B", help="... B ...")],
     c: Annotated[str, typer.Argument(metavar="C", help="... as C is to what?")],
     top: TopOption = 10,
     as_json: JsonOption = False,
@@ -221,7 +243,7 @@ def evaluate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Similarity or analogy files.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Compare vectors with people's judgement of word pairs, or let them answer analogies."""
+    """Examine vectors by similarity and analogy files."""
     from maskery.cli.output import emit_json, late_progress
     from maskery.words.evaluate import evaluate as examine
 
@@ -244,7 +266,8 @@ def _plain_answer(answer: Similarity | Analogies) -> dict[str, Any]:
 
     if isinstance(answer, Similarity):
         return {"kind": "similarity", **asdict(answer), "coverage": answer.coverage}
-    sections = [{**asdict(each), "accuracy": each.accuracy} for each in [*answer.sections, answer.total]]
+    every = [*answer.sections, answer.total]
+    sections = [{**asdict(each), "accuracy": each.accuracy, "coverage": each.coverage} for each in every]
     return {"kind": "analogies", "file": answer.file, "sections": sections}
 
 
@@ -278,16 +301,24 @@ def export(
     vectors: VectorsArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
     binary: Annotated[bool, typer.Option("--binary", help="word2vec's binary form in place of text.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write the vectors as one file of word2vec, which gensim and others read."""
-    from maskery.cli.output import late_progress, results, say
+    """Write the vectors as one file of word2vec."""
+    from maskery.cli.output import counted, emit_json, late_progress, results, say
+    from maskery.files import require_new_file
 
+    require_new_file(out)
     found = open_vectors(vectors)
     with late_progress("writing", 1.0) as tell:
         found.export(out, binary=binary, progress=lambda done, total: tell(done / total))
     if found.subwords is not None:
         say("the file holds the words that training saw; n-grams for other words stay behind in the folder")
-    results().print(f"{out}: {len(found):,} words, {found.width} numbers each, {'binary' if binary else 'text'}")
+    form = "binary" if binary else "text"
+    if as_json:
+        emit_json({"path": str(out), "words": len(found), "width": found.width, "form": form})
+    else:
+        results().print(f"{out}: {counted(len(found), 'word')}, {found.width} numbers each, {form}")
 
 
+app.command("map")(word_map)
 app.command()(similar)

@@ -34,8 +34,8 @@ Told = Callable[[float, float], None]
 _FLAGS = "flags.bin"
 _BLOCK = 1 << 20
 """Tokens looked at once, up to the end of a sentence: bounds the memory."""
-_READING = 0.5
-"""Work of reading a list, beside 1 for a walk over the text."""
+_READING = 3.0
+"""Work of reading a byte of a list, beside 1 for looking at a token of the text."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,14 @@ def mark(
         raise ExistsError("is already there", where=out, repair=f"give another --out{remove}")
     require_writable(out.parent)
     corpus.verify()
-    tell = _Work(progress, _READING * len(lists) + 1)
+    reading = {name: _READING * sum(map(_size, files)) for name, files in lists.items()}
+    tell = _Work(progress, sum(reading.values()) + corpus.tokens.size)
     layers = {}
     for name, files in lists.items():
-        layers[name] = _Layer(KINDS[name], Lexicon.read(files, corpus.tokenizer, tell.part(_READING)))
+        layers[name] = _Layer(KINDS[name], Lexicon.read(files, corpus.tokenizer, tell.part(reading[name])))
     with new_folder(out) as folder:
         _link_others(corpus, folder)
-        _write_flags(corpus, folder, list(layers.values()), tell.part(1.0))
+        _write_flags(corpus, folder, list(layers.values()), tell.part(corpus.tokens.size))
         marks = {
             name: {"lists": [_described(file) for file in lists[name]], **layer.counts()}
             for name, layer in layers.items()
@@ -147,6 +148,10 @@ def mark(
 
 def _paths(files: Files) -> list[Path]:
     return [Path(files)] if isinstance(files, str | Path) else [Path(each) for each in files]
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0
 
 
 def _described(file: Path) -> dict[str, str]:

@@ -9,5 +9,6 @@ from maskery.explain.heads import head_view
 from maskery.explain.rows import corrupted_rows
 from maskery.explain.runs import comparison
 from maskery.explain.sentence import maskings
+from maskery.explain.word_map import word_map
 
-__all__ = ["comparison", "corrupted_rows", "curves", "head_view", "maskings", "visibility"]
+__all__ = ["comparison", "corrupted_rows", "curves", "head_view", "maskings", "visibility", "word_map"]

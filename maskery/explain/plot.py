@@ -16,7 +16,7 @@ from maskery.picture.theme import LIGHT, SERIES_LIGHT
 
 Parts = list[tuple[Column, Column]]
 LEFT, RIGHT, TOP, LEGEND_LINE, AXIS, GAP = 68, 16, 14, 20, 44, 18
-_SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z", "M0-5l4.5 8h-9z")
+SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z", "M0-5l4.5 8h-9z")
 _PARTS = re.compile("[\u3000-\u9fff\uff00-\uffef][，。：；、）]* *|[^ \u3000-\u9fff\uff00-\uffef]+ *")
 MOST_POINTS = 60
 """More held-out points than this would hide their own line."""
@@ -41,7 +41,7 @@ class Curve:
 
     @property
     def shape(self) -> str:
-        return _SHAPES[self.number % len(_SHAPES)]
+        return SHAPES[self.number % len(SHAPES)]
 
 
 class Axis(NamedTuple):
@@ -62,7 +62,7 @@ class Drawn(NamedTuple):
 
 def draw(title: str, panels: Sequence[Panel], x: Axis, note: str, width: int) -> Drawn:
     plot_height = 300 if width > 600 else 220
-    notes = _wrapped(note, width - 2 * RIGHT)
+    notes = wrapped(note, width - 2 * RIGHT)
     legends = [_legend_lines(panel, width) for panel in panels]
     heights = [lines * LEGEND_LINE + plot_height + AXIS + GAP for lines in legends]
     drawing = Drawing(title, width, TOP + sum(heights) + 17 * len(notes))
@@ -193,7 +193,7 @@ def _legend(drawing: Drawing, panel: Panel, top: float, width: int) -> None:
         drawing.text(x + 44, y + 4, _legend_text(curve, width))
 
 
-def _wrapped(text: str, width: float) -> list[str]:
+def wrapped(text: str, width: float) -> list[str]:
     """Lines that fit: broken at spaces, and between East Asian signs."""
     lines: list[str] = []
     for part in _PARTS.findall(text):

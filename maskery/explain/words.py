@@ -62,6 +62,8 @@ class Words:
     """Why a unit that the corpus marks is a word here."""
     maskings: str
     maskings_note: str
+    word_map: str
+    word_map_note: str
     curves: str
     axes: dict[str, str]
     faint: str
@@ -132,6 +134,9 @@ _EN = Words(
     unmarked="; a text of one's own has no marks, so its words are taken",
     maskings="One sentence, several maskings",
     maskings_note="Every recipe was given the same draws, so that only what it makes of them differs.",
+    word_map="Words near {words}",
+    word_map_note="Large: the words asked for; small, in the same colour and shape: their nearest words. The two "
+    "directions in which these vectors differ most keep {share} of their differences; the rest is not to be seen here.",
     curves="{units} of {runs}",
     axes={"steps": "steps", "tokens": "tokens", "seconds": "training time"},
     faint="Faint: every update. Line: smoothed over about {over} updates.",
@@ -196,6 +201,9 @@ _ZH = Words(
     unmarked="；自己给的文本没有这种标记，所以按词处理",
     maskings="同一句话，几种掩码",
     maskings_note="每个配方用的是同样的随机数，所以不同之处只来自配方本身。",
+    word_map="{words} 附近的词",
+    word_map_note="大的是要看的词；小的、颜色和形状相同的，是离它最近的词。"
+    "图上是这些向量差别最大的两个方向，保留了全部差别的 {share}；其余的在图上看不到。",
     curves="{runs} 的 {units}",
     axes={"steps": "步数（steps）", "tokens": "token 数", "seconds": "训练时间"},
     faint="淡线：每次更新。粗线：在约 {over} 次更新上平滑。",

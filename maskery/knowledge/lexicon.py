@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from maskery.knowledge.entries import read_entries
 from maskery.knowledge.lines import Progress
-from maskery.knowledge.spelling import Spelt, spellings
+from maskery.knowledge.spelling import Spelt, joined, spellings
 from maskery.knowledge.trie import Numbers, Trie
 from maskery.text.tokenizer import Tokenizer
 
@@ -39,18 +39,21 @@ class Lexicon:
     def __init__(self, spelt: Sequence[Spelt], vocabulary: int) -> None:
         """`spelt` holds all entries once for each way of writing them."""
         given = len(spelt[0].length)
-        ids = np.concatenate([way.ids for way in spelt])
-        self.trie = Trie(ids, np.concatenate([way.length for way in spelt]), vocabulary)
+        ways = joined(spelt)
+        self.trie = Trie(ways.ids, ways.length, vocabulary)
         number = self.trie.number.reshape(len(spelt), given)
         usable = (number >= 0).any(axis=0)
         too_long = np.logical_and.reduce([way.too_long for way in spelt])
         # The first way that can be written stands for the entry.
         name = np.take_along_axis(number, (number >= 0).argmax(axis=0)[None], axis=0)[0]
-        _, one, same = np.unique(name[usable], return_index=True, return_inverse=True)
-        self._ways = number[:, np.flatnonzero(usable)[one]]
-        self.line: Numbers = np.full(given, -1, dtype=np.int64)
+        place = np.flatnonzero(usable)
+        first = np.full(len(self.trie), -1, dtype=np.int64)
+        first[name[place][::-1]] = place[::-1]  # of equal places the last is kept, here the first of the list
+        one = first[first >= 0]
+        self._ways = number[:, one]
+        self.line: NDArray[np.int32] = np.full(given, -1, dtype=np.int32)
         """(E,) which of the different entries each of the given ones is; -1 for one that is left out."""
-        self.line[usable] = same
+        self.line[place] = (np.cumsum(first >= 0, dtype=np.int32) - 1)[name[place]]
         self.entries = given
         """Lines with an entry."""
         self.distinct = len(one)
@@ -70,7 +73,7 @@ class Lexicon:
         paths = [files] if isinstance(files, str | Path) else list(files)
         parts = [part for path in paths for part in _spelt(Path(path), tokenizer, progress)]
         ways = range(len(parts[0]))
-        return cls([_joined([part[way] for part in parts]) for way in ways], tokenizer.vocabulary)
+        return cls([joined([part[way] for part in parts]) for way in ways], tokenizer.vocabulary)
 
     def matches(self, tokens: NDArray[np.integer], word: NDArray[np.bool_], sentence_start: Numbers) -> Matches:
         """In n tokens, of which `word` (n,) start a word; sentences begin at `sentence_start` (S+1,), from 0 to n."""
@@ -126,7 +129,3 @@ def _from_left(start: Numbers, end: Numbers) -> NDArray[np.bool_]:
 def _spelt(path: Path, tokenizer: Tokenizer, progress: Progress | None) -> list[list[Spelt]]:
     """The entries of a file, a part for each block of lines; each in all ways of writing them."""
     return [spellings(tokenizer, [entry for entry, _ in block]) for block in read_entries(path, progress)]
-
-
-def _joined(parts: Sequence[Spelt]) -> Spelt:
-    return Spelt(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

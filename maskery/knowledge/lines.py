@@ -5,12 +5,15 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from maskery.errors import TextError
 
 Progress = Callable[[int, int], None]
 """Bytes done, bytes in all."""
 _BLOCK = 1 << 22
+_LONGEST = 1 << 24
+"""Bytes of a line; what is longer is no list of words, and would fill the memory."""
 
 
 def blocks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, list[str]]]:
@@ -21,15 +24,32 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, 
     number, done, total = 1, 0, path.stat().st_size
     try:
         with path.open("rb") as file:
-            while data := file.readlines(_BLOCK):
-                lines = _decoded(b"".join(data), path, number)
+            for data in _whole_lines(file):
+                if data.count(b"\n", 0, -1) == 0 and len(data) > _LONGEST:
+                    cause = f"a line of more than {_LONGEST >> 20} MiB: this is no list of words"
+                    raise TextError(cause, file=path, line=number, repair="break the line, or give a list of words")
+                lines = _decoded(data, path, number)
                 yield number, lines
                 number += len(lines)
-                done += sum(map(len, data))
+                done += len(data)
                 if progress is not None:
                     progress(done, max(done, total))
     except OSError as error:
         raise TextError(f"cannot be read ({error.strerror})", file=path, repair="check its permissions") from None
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """About `_BLOCK` bytes at a time, up to the end of a line; of a line beyond `_LONGEST` the front, and no more."""
+    rest = b""
+    while data := file.read(_BLOCK):
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield rest + data[:cut]
+        rest = data[cut:] if cut else rest + data
+        if len(rest) > _LONGEST:
+            break
+    if rest:
+        yield rest
 
 
 def _decoded(data: bytes, path: Path, number: int) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.knowledge.spelling import spellings
+from maskery.knowledge.spelling import joined, spellings
 from maskery.knowledge.synonyms import Group
 from maskery.knowledge.trie import Numbers, Trie
 from maskery.randomness import Keys, below
@@ -25,9 +25,9 @@ class SimilarWords:
         index: dict[str, int] = {}
         given = [([index.setdefault(word, len(index)) for word in words], mutual) for words, mutual in groups]
         spelt = spellings(tokenizer, list(index))
-        ids, length = (np.concatenate([way[part] for way in spelt]) for part in (0, 1))
-        self._trie = Trie(ids, length, tokenizer.vocabulary)
-        number = self._trie.number.reshape(len(spelt), len(index))
+        every = joined(spelt)
+        self._trie = Trie(every.ids, every.length, tokenizer.vocabulary)
+        number = self._trie.number.reshape(len(spelt), len(index)).astype(np.int64)
         self._add_groups(given, number)
         usable = (number >= 0).any(axis=0)
         # The first way that can be written stands for the word; words that are spelt alike are one.

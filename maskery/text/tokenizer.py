@@ -164,6 +164,13 @@ class Tokenizer:
         places = np.fromiter(chain.from_iterable(pairs), dtype=np.int64, count=2 * total).reshape(-1, 2)
         return FlatTokens(ids, places[:, 0], places[:, 1], lengths)
 
+    def encode_ids(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Raw text to one run of ids, and how many each text has; quicker than `encode_flat`."""
+        encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
+        lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
+        ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=int(lengths.sum()))
+        return ids, lengths
+
     def encode_raw(self, texts: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """For each raw text its ids (n,) and character offsets (n, 2); no specials are added, none is recognised."""
         flat = self.encode_flat(texts)

@@ -38,7 +38,7 @@ class StaticEncoder:
         """`segmenter` finds the words of a text; that of the corpus the vectors were trained on is the right one."""
         if weighting not in WEIGHTINGS:
             raise UnknownName("weighting", weighting, WEIGHTINGS)
-        if not a > 0:
+        if not 0 < a < np.inf:
             raise InputError(f"a is {a}: a number above 0 is wanted", repair="a=1e-3")
         self.vectors, self.weighting, self.a = vectors, weighting, a
         self._segmenter = segmenter or _words()

@@ -4,15 +4,16 @@ Two words of a sentence that are d words apart, d up to the window, add 1/d to X
 itself adds to its one cell twice. As in the origin's cooccur.c, words that were left out are taken out first and do not
 count as distance, and what a line is there is a sentence here. X is symmetric: only cells with i <= j are kept.
 
-The cells are counted in ranges of i. A range is chosen so that about `AT_ONCE` meetings of two words fill it; all its
-meetings are sorted as one number each (cell, distance) and summed in that order, so the result is the same wherever it
-is made. Memory is that of the cells, 12 bytes each, twice when they are put together, or 40 bytes for each meeting of a
-range on top of them, whatever the corpus.
+The cells are counted in ranges of i, each in a walk over the text. A range is chosen so that about `AT_ONCE` meetings
+of two words fill it, or more of a huge text, which is walked over `MOST` times at most; its meetings are sorted as one
+number each (cell, distance) and summed in that order, so the result is the same wherever it is made. Memory is that of
+the cells, 12 bytes each, twice when they are put together, and on top of them 40 bytes for each of `AT_ONCE` meetings,
+or for each cell of a range where these are more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ from maskery.words.vocabulary import Told, Words
 
 AT_ONCE = 1 << 24
 """Meetings of two words that are sorted at once."""
+MOST = 16
+"""Walks over the text, so that time grows with the text and not with its square."""
 BLOCK = 1 << 20
 """Words that are looked at at once."""
 
@@ -49,6 +52,8 @@ class _Text(NamedTuple):
     sentence: NDArray[np.int32]
 
 
+_Walked = Callable[[float], None]
+"""The part of the text that lies behind."""
 _Keys = NDArray[np.int64]
 _Sums = NDArray[np.float64]
 
@@ -57,14 +62,17 @@ def count_pairs(words: Words, window: int = 15, progress: Told | None = None) ->
     """Count every pair up to `window` words apart in a sentence."""
     size, text = len(words.words), _kept(words)
     meetings = np.zeros(size, dtype=np.int64)
-    for lower, _, _ in _meetings(text, window):
+    most = 1 + min(MOST, 1 + len(text.number) * window // AT_ONCE)
+
+    def walk(before: float, work: float) -> _Walked:
+        return lambda part: progress(before + work * part, most) if progress is not None else None
+
+    for lower, _, _ in _meetings(text, window, walk(0, 1)):
         meetings += np.bincount(lower, minlength=size)
     ranges = list(_ranges(meetings))
-    parts = []
-    for done, (begin, end) in enumerate(ranges):
-        if progress is not None:
-            progress(done + 1, len(ranges) + 1)
-        keys, sums = _range(text, begin, end, size, window)
+    parts, work = [], (most - 1) / len(ranges)
+    for number, (begin, end) in enumerate(ranges):
+        keys, sums = _range(_meetings(text, window, walk(1 + work * number, work)), begin, end, size, window)
         one = (keys // size).astype(np.int32)
         other = (keys % size).astype(np.int32)
         parts.append(Pairs(one, other, np.where(one == other, 2 * sums, sums).astype(np.float32)))
@@ -81,9 +89,14 @@ def _kept(words: Words) -> _Text:
     return _Text(words.number[known], sentence[known])
 
 
-def _meetings(text: _Text, window: int) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], int]]:
-    """Block by block, distance by distance: the lower and the higher word of each meeting, and the distance."""
+_Meeting = tuple[NDArray[np.int32], NDArray[np.int32], int]
+"""The lower and the higher word of each meeting at one distance, and the distance."""
+
+
+def _meetings(text: _Text, window: int, walked: _Walked) -> Iterator[_Meeting]:
+    """Block by block, distance by distance."""
     for begin in range(0, len(text.number), BLOCK):
+        walked(begin / len(text.number))
         for distance in range(1, window + 1):
             here = slice(begin, max(begin, min(begin + BLOCK, len(text.number) - distance)))
             there = slice(here.start + distance, here.stop + distance)
@@ -95,27 +108,29 @@ def _meetings(text: _Text, window: int) -> Iterator[tuple[NDArray[np.int32], NDA
 
 
 def _ranges(meetings: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of words, each with at most `AT_ONCE` meetings or of one word."""
+    """At most `MOST` ranges of words, each with about `AT_ONCE` meetings, or of one word."""
     upto = np.concatenate(([0], np.cumsum(meetings)))
+    # A range ends before the word that would overfill it: half of them could hold next to nothing.
+    room = max(AT_ONCE, 2 * int(upto[-1]) // MOST)
     begin = 0
     while begin < len(meetings):
-        end = max(begin + 1, int(np.searchsorted(upto, upto[begin] + AT_ONCE, side="right")) - 1)
+        end = max(begin + 1, int(np.searchsorted(upto, upto[begin] + room, side="right")) - 1)
         yield begin, end
         begin = end
 
 
-def _range(text: _Text, begin: int, end: int, size: int, window: int) -> tuple[_Keys, _Sums]:
+def _range(met: Iterator[_Meeting], begin: int, end: int, size: int, window: int) -> tuple[_Keys, _Sums]:
     """The cells (numbered i * size + j) with i in a range, and their sums."""
     bits = window.bit_length()
     keys, sums = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float64)
     waiting: list[_Keys] = []
     held = 0
-    for lower, higher, distance in _meetings(text, window):
+    for lower, higher, distance in met:
         mine = (lower >= begin) & (lower < end)
         cell = lower[mine].astype(np.int64) * size + higher[mine]
         waiting.append((cell << bits) | distance)
         held += len(cell)
-        if held > AT_ONCE:  # only a word that is frequent beyond measure
+        if held > max(AT_ONCE, len(keys)):  # only of a word that is frequent beyond measure, or in a huge text
             keys, sums = _merged(keys, sums, waiting, bits)
             waiting, held = [], 0
     return _merged(keys, sums, waiting, bits)

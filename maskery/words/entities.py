@@ -155,7 +155,7 @@ def listed_entities(
     return ListedEntities(entities=entities, lexicon=lexicon, most=int(count.max(initial=0)))
 
 
-def _named(file: Path, line: Numbers, count: Numbers, min_count: int) -> list[Listed]:
+def _named(file: Path, line: NDArray[np.int32], count: Numbers, min_count: int) -> list[Listed]:
     """The frequent entries as the list writes them where they come first; it is read again, and not kept."""
     wanted, found, at = count >= min_count, [], 0
     for block in read_entries(file):

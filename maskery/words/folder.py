@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from maskery.files import (
     write_bytes,
     write_json,
     write_text,
+    written_by_library,
 )
 from maskery.words.subwords import Subwords
 
@@ -50,12 +51,17 @@ def write(vectors: WordVectors, path: Path, *, replace: bool) -> Path:
         if vectors.subwords is not None:
             arrays |= {"ngrams": vectors.subwords.matrix, "ngram_buckets": vectors.subwords.bucket}
             parts = {"subwords": {name: getattr(vectors.subwords, name) for name in _SUBWORDS}}
-        save_file(arrays, made / VECTORS)
+        write_arrays(made / VECTORS, arrays)
         shape = {"words": len(vectors), "width": vectors.width, **parts}
         listed = {"files": describe(made, [WORDS, COUNTS, VECTORS])}
         head = {"maskery": "words", "format": FORMAT}
         write_json(made / MANIFEST, sealed({**head, **shape, "facts": vectors.facts, **listed}))
     return path
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    with written_by_library(path):
+        save_file(dict(arrays), path)
 
 
 def _check_lines(words: Sequence[str]) -> None:

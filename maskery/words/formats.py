@@ -1,12 +1,14 @@
 """Vectors as one file of word2vec: text (a word and its numbers a line) or binary (the numbers as float32).
 
 Text may lack the first line with the numbers of words and of values (GloVe's files do). A word may hold spaces in text,
-never in binary. A word that is given again is left out, counted and told. W words, D numbers a vector.
+never in binary; wider spaces (U+3000, U+00A0) are signs as others. A word that is given again is left out, counted and
+told. W words, D numbers a vector.
 """
 
 from __future__ import annotations
 
 import mmap
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.errors import ExistsError, InputError, TextError
-from maskery.files import checksum, new_file, require_writable
+from maskery.errors import InputError, TextError
+from maskery.files import checksum, new_file, require_new_file
 from maskery.knowledge.lines import blocks
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def _form(path: Path) -> tuple[_Header | None, bool]:
         first, second = file.readline(_LOOKED_AT), file.readline(_LOOKED_AT)
     if first.startswith((b"\x1f\x8b", b"BZh", b"PK", b"(\xb5/\xfd", b"\xfd7zXZ")):
         raise TextError("is compressed", file=path, repair="unpack it first: gunzip, bunzip2, unzip or unzstd")
-    parts = first.split()
+    parts = first.removeprefix(BOM_UTF8).split()
     if len(parts) != 2 or not all(part.isdigit() for part in parts):
         return None, False
     header = _Header(int(parts[0]), int(parts[1]))
@@ -77,12 +79,12 @@ def _read_text(path: Path, header: _Header | None, progress: Told | None) -> _Fo
     again = lines = 0
     width = header.width if header else 0
     for number, text in blocks(path, progress):
-        filled = [(number + at, line) for at, line in enumerate(text) if line.strip()]
+        filled = [(number + at, line.encode().strip()) for at, line in enumerate(text) if line.strip()]
         if number == 1 and header:
             filled = filled[1:]
         if not filled:
             continue
-        width = width or len(filled[0][1].split()) - 1
+        width = width or _width(*filled[0], path)
         lines += len(filled)
         words, matrix = _block(filled, width, path)
         fresh = []
@@ -98,16 +100,25 @@ def _read_text(path: Path, header: _Header | None, progress: Told | None) -> _Fo
     return _Found(list(rows), np.concatenate(parts) if parts else np.zeros((0, width), dtype=np.float32), again)
 
 
-def _block(lines: list[tuple[int, str]], width: int, path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """Words and vectors (n,D) of some lines."""
+def _width(number: int, line: bytes, path: Path) -> int:
+    """How many numbers the vectors have, by the first line of a file that does not say it."""
+    _, *values = line.split()
+    if not values or not _is_number(values[-1]):
+        cause = "a word and its numbers were expected: these are no word vectors"
+        repair = "give a folder made by maskery words train, or a file of word2vec"
+        raise TextError(cause, file=path, line=number, repair=repair)
+    return len(values)
+
+
+def _block(lines: list[tuple[int, bytes]], width: int, path: Path) -> tuple[list[str], NDArray[np.float32]]:
+    """Words and vectors (n,D) of some lines. As bytes they are parted at plain spaces and tabs alone."""
     words, numbers = [], []
     for number, line in lines:
-        word, *values = line.strip().rsplit(None, width)
-        if len(values) != width or not width or _ends_in_number(word):
+        front, *values = line.rsplit(None, width)
+        word = front.decode()
+        if len(values) != width or _ends_in_number(word):
             many = len(line.split()) - 1
-            cause = f"{word.split()[0]!r} has {many} numbers, the file has vectors of {width}"
-            if not width:
-                cause = "a word and its numbers were expected"
+            cause = f"{line.split()[0].decode()!r} has {many} numbers, the file has vectors of {width}"
             raise TextError(cause, file=path, line=number, repair=_MEND)
         words.append(word)
         numbers.append(values)
@@ -128,10 +139,10 @@ def _block(lines: list[tuple[int, str]], width: int, path: Path) -> tuple[list[s
 
 def _ends_in_number(word: str) -> bool:
     """Whether a number too many stands behind the word."""
-    return " " in word and _is_number(word.split()[-1])
+    return " " in word and _is_number(word.rpartition(" ")[2])
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str | bytes) -> bool:
     try:
         float(text)
     except ValueError:
@@ -139,11 +150,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _no_number(lines: list[tuple[int, str]], numbers: list[list[str]], path: Path) -> TextError:
+def _no_number(lines: list[tuple[int, bytes]], numbers: list[list[bytes]], path: Path) -> TextError:
     for (number, _), values in zip(lines, numbers, strict=True):
         for value in values:
             if not _is_number(value):
-                return TextError(f"{value!r} is no number", file=path, line=number, repair=_MEND)
+                return TextError(f"{value.decode()!r} is no number", file=path, line=number, repair=_MEND)
     raise AssertionError("called without a cause")
 
 
@@ -188,13 +199,11 @@ def _word(data: bytes, number: int, path: Path) -> str:
 
 
 def write(vectors: WordVectors, path: Path, *, binary: bool, progress: Told | None = None) -> Path:
-    if path.exists():
-        raise ExistsError("is already there", where=path, repair="give another file, or remove it")
+    require_new_file(path)
     spaced = next((word for word in vectors.words if len(word.split()) != 1), None)
     if spaced is not None:
         cause = f"the word {spaced!r} holds a space, which word2vec's files cannot hold"
         raise InputError(cause, where=path, repair="leave this word out")
-    require_writable(path.parent)
     with new_file(path) as file:
         file.write(f"{len(vectors)} {vectors.width}\n".encode())
         for start in range(0, len(vectors), _WRITTEN):

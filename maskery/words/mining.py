@@ -12,10 +12,10 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from maskery.errors import CorpusError, ExistsError, InputError, UnknownName
-from maskery.files import require_writable
+from maskery.errors import CorpusError, InputError, UnknownName
+from maskery.files import require_new_file
 from maskery.knowledge.entries import write_entries
-from maskery.words.entities import TAGS, listed_entities, tagged_entities
+from maskery.words.entities import TAGS, listed_entities, tagged_entities, tags_of
 from maskery.words.phrases import Limits, Phrases, find_phrases
 from maskery.words.texts import run_texts
 from maskery.words.vocabulary import Told, Words, read_words
@@ -62,12 +62,7 @@ class Mined:
 def mine(corpus: Corpus, out: str | Path, asked: Asked | None = None, progress: Told | None = None) -> Mined:
     """Write the lexicon of a corpus to `out`, which must not exist; nothing to write is refused."""
     asked, out = asked or Asked(), Path(out)
-    if out.exists():
-        remove = "" if out.is_dir() else f", or remove it: rm {out}"
-        raise ExistsError("is already there", where=out, repair=f"give another --out{remove}")
-    if not out.parent.is_dir():
-        raise InputError("no such folder", where=out.parent, repair=f"mkdir -p {out.parent}")
-    require_writable(out.parent)
+    require_new_file(out)
     if asked.list_file is not None:
         found = _of_list(corpus, asked, asked.list_file, progress)
     else:
@@ -93,14 +88,22 @@ def _phrases(corpus: Corpus, words: Words, asked: Asked, progress: Told) -> Mine
 def _entities(corpus: Corpus, words: Words, asked: Asked, progress: Told) -> Mined:
     found = tagged_entities(words, min_count=asked.limits.count, longest=asked.limits.words, progress=progress)
     if not len(found.count):
-        raise CorpusError(
-            f"no word that stands {asked.limits.count} times or more is a name to the tagger, which knows Chinese",
-            where=corpus.path,
-            repair=f"--min-count {max(1, asked.limits.count // 4)}, or your own names: --list FILE",
-        )
+        raise _no_name(corpus, words, asked.limits.count)
     texts = run_texts(corpus, found.place, found.length)
     rows = [(f"{count}", TAGS[tag]) for count, tag in zip(found.count.tolist(), found.tag.tolist(), strict=True)]
-    return _once(texts, rows, {})
+    once = _once(texts, rows, {})
+    once.rows.sort(key=lambda row: -int(row[1]))  # those counted together may have come up
+    return once
+
+
+def _no_name(corpus: Corpus, words: Words, least: int) -> CorpusError:
+    most = int(words.counts[tags_of(words.words) > 0].max(initial=0))
+    if not most:
+        cause = "no word is a name to the tagger, which knows Chinese"
+        return CorpusError(cause, where=corpus.path, repair="give your own names: --list FILE")
+    least_and_most = f"stands {least:,} times or more: the most frequent stands {most:,} times"
+    cause = f"no name that the tagger finds (it knows Chinese) {least_and_most}"
+    return CorpusError(cause, where=corpus.path, repair=f"--min-count {most}, or your own names: --list FILE")
 
 
 def _of_list(corpus: Corpus, asked: Asked, file: Path, progress: Told | None) -> Mined:

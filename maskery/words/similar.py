@@ -17,7 +17,7 @@ import rjieba
 from numpy.typing import NDArray
 
 from maskery.errors import InputError
-from maskery.knowledge.spelling import spellings
+from maskery.knowledge.spelling import joined, spellings
 from maskery.knowledge.synonyms import Group
 from maskery.knowledge.table import Scored, SimilarTable
 from maskery.knowledge.trie import Trie
@@ -151,12 +151,12 @@ class _Stock:
             self.kind = self.kind * 0x110000 + letters.view(np.uint32) if len(letters) else self.kind
 
 
-def _names(words: Sequence[str], tokenizer: Tokenizer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _names(words: Sequence[str], tokenizer: Tokenizer) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """A number for each word, the same for all that are spelt alike, -1 for one that cannot be written; and the tokens
     of each number."""
     ways = spellings(tokenizer, words)
-    ids, length = (np.concatenate([way[part] for way in ways]) for part in (0, 1))
-    trie = Trie(ids, length, tokenizer.vocabulary)
+    every = joined(ways)
+    trie = Trie(every.ids, every.length, tokenizer.vocabulary)
     number = trie.number.reshape(len(ways), len(words))
     return np.take_along_axis(number, (number >= 0).argmax(axis=0)[None], axis=0)[0], trie.length
 
@@ -177,18 +177,20 @@ def _nearest(
     for each in np.unique(kind[kind >= 0]):
         mine = np.flatnonzero(kind == each)
         others = mine[offered[mine]]
+        columns = np.ascontiguousarray(unit[others].T)
         step = max(1, _CELLS // max(1, len(others)))
         for start in range(0, len(mine) if len(others) else 0, step):
             block = mine[start : start + step]
-            cosine = unit[block] @ unit[others].T
-            cosine[others[None] == block[:, None]] = -np.inf
+            cosine = unit[block] @ columns
+            own, place = np.flatnonzero(offered[block]), np.searchsorted(others, block[offered[block]])
+            cosine[own, place] = -np.inf  # no word is its own like
             many = min(rules.nearest, len(others))
             best = np.argpartition(cosine, len(others) - many, axis=1)[:, len(others) - many :]
             value = np.take_along_axis(cosine, best, axis=1)
             order = np.argsort(-value, axis=1, kind="stable")
             best, value = np.take_along_axis(best, order, axis=1), np.take_along_axis(value, order, axis=1)
-            for own, near, scores in zip(block.tolist(), others[best].tolist(), value.tolist(), strict=True):
-                yield own, [pair for pair in zip(near, scores, strict=True) if pair[1] >= -2]
+            for word, near, scores in zip(block.tolist(), others[best].tolist(), value.tolist(), strict=True):
+                yield word, [pair for pair in zip(near, scores, strict=True) if pair[1] >= -2]
             if progress is not None:
                 progress(done + start + len(block), whole)
         done += len(mine)

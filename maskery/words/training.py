@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from maskery.errors import ExistsError, InputError, Stopped
 from maskery.files import (
@@ -29,7 +29,7 @@ from maskery.files import (
     write_json,
 )
 from maskery.words.config import METHODS, WordsConfig
-from maskery.words.folder import STATE
+from maskery.words.folder import STATE, write_arrays
 from maskery.words.protocol import Epoch
 from maskery.words.vectors import WordVectors
 from maskery.words.vocabulary import Told, Words, read_words
@@ -52,8 +52,11 @@ class Training:
         self.corpus, self.config, self.out = corpus, config, Path(out)
         self.method = METHODS.get(config.method)
         self.method.check()
+        self._require_elsewhere()
         corpus.verify()
         self.losses: list[float] = []
+        self.notes: list[str] = []
+        """What is to be told of a training that goes on, one sentence each."""
         self.state: Epoch | None = None
         if resume:
             self.state = self._resumed()
@@ -102,18 +105,27 @@ class Training:
 
     def _facts(self, words: Words) -> dict[str, Any]:
         left_out = {"rare": words.rare, "rare_words": words.rare_words, "unknown": words.unknown}
-        libraries = ("numpy",) if self.config.method == "glove" else ("numpy", "gensim")
         return {
-            "training": self.config.plain(),
+            "training": self.config.used(),
             "corpus": self._source(),
             "occurrences": words.total,
             "left_out": left_out,
             **({"loss": self.losses} if self.losses else {}),
-            "versions": {name: version(name) for name in libraries},
+            "versions": self._versions(),
         }
+
+    def _versions(self) -> dict[str, str]:
+        libraries = ("numpy",) if self.config.method == "glove" else ("numpy", "gensim")
+        return {name: version(name) for name in libraries}
 
     def _source(self) -> dict[str, str]:
         return {"fingerprint": self.corpus.fingerprint, "tokenizer": self.corpus.tokenizer.fingerprint}
+
+    def _require_elsewhere(self) -> None:
+        """The folder is replaced at the end, so nobody may stand in it."""
+        if Path.cwd().is_relative_to(self.out.resolve()):
+            cause = "is the folder that this command is given in, or lies around it"
+            raise InputError(cause, where=self.out, repair="give a new folder, for example --out my-vectors")
 
     def _require_free(self) -> None:
         if self.out.exists() and not self.out.is_dir():
@@ -140,6 +152,11 @@ class Training:
         except SafetensorError as error:
             raise InputError(f"{_ARRAYS} cannot be read ({error})", where=folder, repair=_again(self.out)) from None
         self.losses = list(facts["loss"])
+        for name, now in self._versions().items():
+            if (before := facts.get("versions", {}).get(name, now)) != now:
+                self.notes.append(
+                    f"it began with {name} {before}, this is {now}: the numbers may differ in the last digits"
+                )
         return Epoch(facts["epochs"], arrays)
 
     def _compare(self, facts: dict[str, Any]) -> None:
@@ -150,7 +167,7 @@ class Training:
                 where=self.out,
                 repair="give the corpus that it began with, or another --out without --resume",
             )
-        before, now = facts["training"], self.config.plain()
+        before, now = facts["training"], self.config.used()
         for name in sorted(now):
             if name not in _MAY_CHANGE and before.get(name) != now[name]:
                 option = f"--{name.replace('_', '-')}"
@@ -162,13 +179,14 @@ class Training:
 
     def _keep(self, epoch: Epoch) -> None:
         with new_folder(self.out / STATE) as folder:
-            save_file(epoch.arrays, folder / _ARRAYS)
+            write_arrays(folder / _ARRAYS, epoch.arrays)
             facts = {
                 "maskery": "training of word vectors",
                 "epochs": epoch.number,
                 "loss": self.losses,
-                "training": self.config.plain(),
+                "training": self.config.used(),
                 "corpus": self._source(),
+                "versions": self._versions(),
                 "files": describe(folder, [_ARRAYS]),
             }
             write_json(folder / _FACTS, sealed(facts))

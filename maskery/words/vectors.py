@@ -12,7 +12,7 @@ my-vectors/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -28,6 +28,7 @@ Told = Callable[[int, int], None]
 """Work done, work in all."""
 _COMPARED = 20_000
 """Words among which a near spelling is looked for."""
+_ALIKE = 0.5
 
 
 class WordVectors:
@@ -100,9 +101,10 @@ class WordVectors:
     @cached_property
     def unit(self) -> NDArray[np.float32]:
         """(W,D) vectors of length 1; one of length 0 stays so."""
-        length = np.linalg.norm(self.matrix, axis=1, keepdims=True)
+        # In double precision: the square of 1e20 or of 1e-25 is no single one.
+        length = np.sqrt(np.einsum("wd,wd->w", self.matrix, self.matrix, dtype=np.float64))[:, None]
         length[length == 0] = 1
-        made: NDArray[np.float32] = self.matrix / length
+        made: NDArray[np.float32] = np.divide(self.matrix, length, out=np.empty_like(self.matrix), casting="same_kind")
         return made
 
     def vector(self, word: str) -> NDArray[np.float32]:
@@ -137,7 +139,7 @@ class WordVectors:
         near = [each for each in (word.lower(), word.upper(), word.capitalize()) if each in self.index and each != word]
         signs = set(word)
         alike = (each for each in self.words if abs(len(each) - len(word)) <= 2 and signs & set(each))
-        near += get_close_matches(word, list(islice(alike, _COMPARED)), n=3, cutoff=0.5)
+        near += _closest(word, list(islice(alike, _COMPARED)))
         hint = f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""
         least = self.facts.get("training", {}).get("min_count")
         rule = f" (they stand {least} times or more in the corpus)" if least else ""
@@ -145,5 +147,16 @@ class WordVectors:
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    length = float(np.linalg.norm(vector))
-    return vector / np.float32(length) if length else vector
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    return (vector / np.float64(length)).astype(np.float32) if length else vector
+
+
+def _closest(word: str, others: list[str]) -> list[str]:
+    """Three that are spelt most like it; of those as near as each other the commonest, which comes first."""
+    matcher = SequenceMatcher(b=word)
+    near = []
+    for place, other in enumerate(others):
+        matcher.set_seq1(other)
+        if matcher.quick_ratio() >= _ALIKE and (ratio := matcher.ratio()) >= _ALIKE:
+            near.append((-ratio, place))
+    return [others[place] for _, place in sorted(near)[:3]]

@@ -59,6 +59,12 @@ def read_words(corpus: Corpus, min_count: int = 5, split: str = "train", progres
     spelling, word_of = _spelt(corpus, run, begin, length, tell)
     number = word_of[run.number]
     unknown = int((number < 0).sum())
+    if unknown == number.size:
+        raise CorpusError(
+            f"each of the {unknown:,} words holds a token that the tokenizer does not know, or is longer than any word",
+            where=corpus.path,
+            repair="build it with a tokenizer of its language: maskery corpus build FILES --tokenizer train --out DIR",
+        )
     return _counted(corpus, spelling, number, min_count, sentence_start, unknown)
 
 
