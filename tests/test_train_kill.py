@@ -12,7 +12,7 @@ from small_run import TINY, corpus_in, flags_of, lines_without_time
 
 from maskery import randomness
 
-STEPS, PATIENCE = 50, 100
+STEPS, PATIENCE = 50, 600
 
 
 @pytest.fixture(scope="module")

@@ -110,8 +110,8 @@ def print_entries(made: Mined, asked: Asked, out: Path) -> None:
 
     console = results()
     name = asked.kind if len(made.rows) != 1 else {"phrases": "phrase", "entities": "entity"}[asked.kind]
-    console.print(f"{out}: {len(made.rows):,} {name}")
+    console.print(f"{out}: {len(made.rows):,} {name}", soft_wrap=True)
     for text, *columns in made.rows[:SHOWN]:
-        console.print(f"  {' '.join(f'{column:>7}' for column in columns)}  {text}")
+        console.print(f"  {' '.join(f'{column:>7}' for column in columns)}  {text}", soft_wrap=True)
     if len(made.rows) > SHOWN:
         console.print("  ...")

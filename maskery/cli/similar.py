@@ -202,7 +202,9 @@ def _show(path: Path, table: SimilarTable, words: list[str], as_json: bool) -> N
     if as_json:
         emit_json({"path": str(path), **_facts(table), "similar": shown})
         return
-    results().print(f"{path}: {len(table.entries):,} words, {table.pairs:,} pairs, from {table.made.get('source')}")
+    results().print(
+        f"{path}: {len(table.entries):,} words, {table.pairs:,} pairs, from {table.made.get('source')}", soft_wrap=True
+    )
     _print_words(shown)
 
 
@@ -214,7 +216,7 @@ def _print_made(path: Path, found: Found, as_json: bool) -> None:
         emit_json({"path": str(path), **_facts(found.table), **left})
         return
     console, words = results(), len(found.table.entries)
-    console.print(f"{path}")
+    console.print(f"{path}", soft_wrap=True)
     console.print(f"  words          {words:,} of {found.given:,}")
     console.print(f"  similar words  {found.table.pairs:,}, {found.table.pairs / words:.1f} a word")
 
@@ -224,4 +226,4 @@ def _print_words(shown: dict[str, list[dict[str, Any]]]) -> None:
 
     console = results()
     for word, others in shown.items():
-        console.print(f"{word}  " + "  ".join(f"{each['word']} {each['score']:.2f}" for each in others))
+        console.print(f"{word}  " + "  ".join(f"{each['word']} {each['score']:.2f}" for each in others), soft_wrap=True)

@@ -155,7 +155,7 @@ def _print_trained(out: Path, made: WordVectors, seconds: float, as_json: bool) 
         emit_json(facts)
     else:
         console = results()
-        console.print(f"{out}")
+        console.print(f"{out}", soft_wrap=True)
         console.print(f"  words    {len(made):,}")
         console.print(f"  width    {made.width:,}")
         if made.subwords is not None:
@@ -205,7 +205,7 @@ def neighbours(
     console = results()
     for each, listed in near.items():
         if len(near) > 1:
-            console.print(each)
+            console.print(each, soft_wrap=True)
         _print_near(listed, "  " if len(near) > 1 else "")
 
 
@@ -234,7 +234,7 @@ def _print_near(listed: list[tuple[str, float]], indent: str) -> None:
 
     console = results()
     for word, cosine in listed:
-        console.print(f"{indent}{cosine:6.3f}  {word}")
+        console.print(f"{indent}{cosine:6.3f}  {word}", soft_wrap=True)
 
 
 @app.command()
@@ -280,9 +280,12 @@ def _print_answer(answer: Similarity | Analogies) -> None:
     console = results()
     if isinstance(answer, Similarity):
         known = f"{answer.known:,} of {answer.pairs:,} pairs ({100 * answer.coverage:.1f} %)"
-        console.print(f"{answer.file}: Spearman {_number(answer.spearman)}, Pearson {_number(answer.pearson)}; {known}")
+        console.print(
+            f"{answer.file}: Spearman {_number(answer.spearman)}, Pearson {_number(answer.pearson)}; {known}",
+            soft_wrap=True,
+        )
         return
-    console.print(answer.file)
+    console.print(answer.file, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for head in ("section", "right", "asked", "accuracy", "coverage"):
         table.add_column(head, justify="left" if head == "section" else "right")
@@ -317,7 +320,7 @@ def export(
     if as_json:
         emit_json({"path": str(out), "words": len(found), "width": found.width, "form": form})
     else:
-        results().print(f"{out}: {counted(len(found), 'word')}, {found.width} numbers each, {form}")
+        results().print(f"{out}: {counted(len(found), 'word')}, {found.width} numbers each, {form}", soft_wrap=True)
 
 
 app.command("map")(word_map)
