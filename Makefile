@@ -28,13 +28,14 @@ test: lint types
 	$(BIN)/python -m pytest -n 2 -m "not grid"
 
 grid: $(READY)
-	$(BIN)/python -m pytest -m grid
+	$(BIN)/python -m pytest -n 2 -m grid
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.corpus
 	$(BIN)/python -m benchmarks.pretrain
 	$(BIN)/python -m benchmarks.pretrain --same-loss
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.shape_speed
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.masking_correctness
 	$(BIN)/python -m benchmarks.report

@@ -8,7 +8,7 @@ again. Rows of several corpora are numbered through: `corpus_of` says whose a ro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -27,9 +27,12 @@ from maskery.errors import CorpusError, InputError
 from maskery.knowledge.load import similar_words
 from maskery.knowledge.similar import SimilarWords
 from maskery.objectives.build import objectives_of
+from maskery.objectives.config import ASKED_OF_GENERATOR
+from maskery.objectives.masked_token import DRAWS
 from maskery.objectives.protocol import Comparing, Objective
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.recipes.recipe import Recipe
+from maskery.rows.modes import modes, with_segments_by_mode
 from maskery.rows.order import Order
 from maskery.rows.plan import RowPlan, plan_rows
 from maskery.rows.ragged import Rows, gather
@@ -132,13 +135,23 @@ class Feed:
     def make(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Batch:
         """The batch of the given plan rows, corrupted and asked about."""
         rows = self.corrupted(step, phase, epochs, numbers)
-        return padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)
+        if self.recipe.rows.segments == "mode":
+            rows = with_segments_by_mode(rows)
+        made = padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)
+        if not self.recipe.model.generator.width:
+            return made
+        return with_draws(made, randomness.keys(self.seed, f"draw {self.split} {phase.number}", epochs, numbers))
 
     def corrupted(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Rows:
         """The same rows before padding, with the store's flags."""
-        rows = gather(self.plan(phase), numbers, self.corpus)
+        rows = replace(gather(self.plan(phase), numbers, self.corpus), mode=self.modes(phase, epochs, numbers))
         keys = self.mask_keys(phase, epochs, numbers)
         return corrupt(rows, self.corruption(step), keys, self.corpus.facts, self.similar)
+
+    def modes(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.uint8] | None:
+        """(B,) how each row is read, drawn anew in every epoch; None where all are read as the network reads."""
+        own = randomness.keys(self.seed, f"mode {self.split} {phase.number}", epochs, numbers)
+        return modes(self.recipe.visibility, own)
 
     def corruption(self, step: int) -> CorruptionConfig:
         """How rows are corrupted at a step. What is held out always sees the last stage: a curve has one question."""
@@ -183,6 +196,9 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
         return torch.from_numpy(grid.reshape(len(lengths), slots)).to(dtype)
 
     positions = torch.arange(offset, offset + slots).expand(len(lengths), slots)
+    facts = {"document": spread(rows.document, -1, torch.long)}
+    if rows.mode is not None:
+        facts["mode"] = spread(rows.mode[rows.row], -1, torch.long)
     views = {name: cast(Comparing, each).view(rows) for name, each in objectives.items() if each.whole_batch}
     return Batch(
         step=step,
@@ -193,10 +209,19 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
         positions=positions,
         original=spread(rows.original, pad, torch.long),
         edit=spread(rows.edit, 0, torch.uint8),
-        slots={"document": spread(rows.document, -1, torch.long)},
+        slots=facts,
         targets={name: objective.ask(rows, slots) for name, objective in objectives.items()},
         views={name: padded(view, step, {}, pad, offset) for name, view in views.items()},
     )
+
+
+def with_draws(made: Batch, row_keys: randomness.Keys) -> Batch:
+    """The batch with a number in [0, 1) for each token that a generator will draw."""
+    targets = made.targets[ASKED_OF_GENERATOR]
+    row, slot = np.divmod(targets.index.numpy(), max(1, made.ids.shape[1]))
+    numbers = torch.from_numpy(randomness.uniform(row_keys[row], DRAWS, slot))
+    asked = replace(targets, extra={**targets.extra, DRAWS: numbers})
+    return replace(made, targets={**made.targets, ASKED_OF_GENERATOR: asked})
 
 
 def batch(

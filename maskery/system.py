@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from maskery.batches import Batch
 from maskery.errors import RefusedError
+from maskery.model.config import Mode
 from maskery.model.flow import Reading, read_answers
 from maskery.model.initial import initialise
-from maskery.model.transformer import Network, inputs_of
+from maskery.model.transformer import Hidden, Network, inputs_of
 from maskery.objectives.build import objectives_of
+from maskery.objectives.config import ASKED_OF_GENERATOR
+from maskery.objectives.masked_token import MaskedToken
 from maskery.objectives.protocol import Comparing, Metrics, Objective
 from maskery.recipes.recipe import Recipe
+from maskery.rewrite import rewrite
+
+
+class Read(NamedTuple):
+    """What a network made of the rows that it read."""
+
+    network: Network
+    hidden: Hidden
+    batch: Batch
+    total: Tensor | None = None
+    """The summed loss, where it is known already."""
 
 
 class System(nn.Module):
-    """Networks by role ("model" always) and heads by objective. `forward` gives sums; the loop divides."""
+    """Networks by role ("model" always, "generator" where the recipe has one) and heads by objective. `forward` gives
+    sums; the loop divides."""
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
         super().__init__()
@@ -28,11 +43,29 @@ class System(nn.Module):
         shape = recipe.model.shape(vocabulary, recipe.visibility.kind)
         pooler = any(objective.needs_pooler for objective in self.objectives.values())
         self.networks = nn.ModuleDict({"model": Network(shape, pooler=pooler)})
-        self.heads = nn.ModuleDict({name: objective.head(shape) for name, objective in self.objectives.items()})
+        small = recipe.model.generator_shape(vocabulary, recipe.visibility.kind)
+        if small is not None:
+            self.networks["generator"] = Network(small, pooler=False, lender=self.network)
+        self.heads = nn.ModuleDict(
+            {name: objective.head(self.asked(name).shape) for name, objective in self.objectives.items()}
+        )
 
     @property
     def network(self) -> Network:
         return cast(Network, self.networks["model"])
+
+    @property
+    def generator(self) -> Network | None:
+        return cast(Network, self.networks["generator"]) if "generator" in self.networks else None
+
+    def asked(self, name: str) -> Network:
+        """The network that answers a question."""
+        generator = self.generator
+        return generator if generator is not None and name == ASKED_OF_GENERATOR else self.network
+
+    def heads_of(self, network: Network) -> dict[str, nn.Module]:
+        """The heads that stand on a network."""
+        return {name: head for name, head in self.heads.items() if self.asked(name) is network}
 
     def initialise(self, seed: int) -> None:
         initialise(self, self.network.shape.init_std, seed)
@@ -41,18 +74,29 @@ class System(nn.Module):
         """Each objective's number of answers; known without a forward pass."""
         return {name: objective.count(batch) for name, objective in self.objectives.items()}
 
-    def reads(self, batch: Batch) -> Tensor:
-        """The flat slots that some objective looks at."""
-        return torch.cat([objective.reads(batch) for objective in self.objectives.values()])
+    def reads(self, batch: Batch, network: Network | None = None) -> Tensor:
+        """The flat slots of a network, by default the model, that some objective looks at."""
+        asked = self.heads_of(network or self.network)
+        return torch.cat([batch.rows.new_empty(0), *(self.objectives[name].reads(batch) for name in asked)])
+
+    def read(self, batch: Batch) -> dict[str, Read]:
+        """For each objective what it is asked of. The model reads what the generator has written."""
+        found: dict[str, Read] = {}
+        if self.generator is not None:
+            question = cast(MaskedToken, self.objectives[ASKED_OF_GENERATOR])
+            made = rewrite(self.generator, question, self.heads[ASKED_OF_GENERATOR], batch)
+            found[ASKED_OF_GENERATOR] = Read(self.generator, made.hidden, batch, made.total)
+            batch = made.batch
+        hidden: Hidden = self.network(inputs_of(batch), reads=self.reads(batch))
+        return {name: found.get(name) or Read(self.network, hidden, batch) for name in self.objectives}
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Each objective's summed loss."""
-        network = self.network
-        hidden = network(inputs_of(batch), reads=self.reads(batch))
-        return {
-            name: objective.total(network, self.heads[name], hidden, batch)
-            for name, objective in self.objectives.items()
-        }
+        sums: dict[str, Tensor] = {}
+        for name, (network, hidden, asked, known) in self.read(batch).items():
+            total = self.objectives[name].total(network, self.heads[name], hidden, asked) if known is None else known
+            sums[name] = total
+        return sums
 
     @property
     def comparisons(self) -> dict[str, Comparing]:
@@ -62,28 +106,25 @@ class System(nn.Module):
     @torch.no_grad()
     def vectors(self, batch: Batch) -> dict[str, Tensor]:
         """What each of these will compare; with the dropout that `forward` would have."""
-        network = self.network
-        hidden = network(inputs_of(batch), reads=self.reads(batch))
+        read = self.read(batch)
         return {
-            name: objective.vectors(network, self.heads[name], hidden, batch)
+            name: objective.vectors(read[name].network, self.heads[name], read[name].hidden, read[name].batch)
             for name, objective in self.comparisons.items()
         }
 
     @torch.no_grad()
     def measure(self, batch: Batch) -> dict[str, Metrics]:
         """Each objective's metrics as sums and counts."""
-        network = self.network
-        hidden = network(inputs_of(batch), reads=self.reads(batch))
         return {
-            name: objective.measure(network, self.heads[name], hidden, batch)
-            for name, objective in self.objectives.items()
+            name: self.objectives[name].measure(read.network, self.heads[name], read.hidden, read.batch)
+            for name, read in self.read(batch).items()
         }
 
     def readings(self, batch: Batch) -> dict[str, Reading | None]:
         """What each objective's targets can read of their answers; None where the answers stand in no slot."""
         placed = {name: objective.answers(batch) for name, objective in self.objectives.items()}
         return {
-            name: None if answers is None else read_answers(self.network, batch, answers.asked, answers.answer)
+            name: None if answers is None else read_answers(self.asked(name), batch, answers.asked, answers.answer)
             for name, answers in placed.items()
         }
 
@@ -91,8 +132,10 @@ class System(nn.Module):
         """Refuse a recipe in which a target can read its own answer; shown on the rows of `batch`."""
         for name, reading in self.readings(batch).items():
             if reading is not None and reading.leak is not None:
+                mode = batch.slots.get("mode")
+                seen = self.network.shape.visibility if mode is None else Mode(int(mode[reading.leak.row, 0])).kind
                 raise RefusedError(
-                    f"{name} under {self.network.shape.visibility} visibility: {reading.leak.text()}",
+                    f"{name} under {seen} visibility: {reading.leak.text()}",
                     repair="choose a visibility that hides the answer (next_token: causal), or a corruption "
                     "that hides it, or another objective; `maskery inspect RECIPE --flow` draws it",
                 )

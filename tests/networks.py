@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from maskery.checkpoint.heads import TASKS, task_head
 from maskery.checkpoint.model import Model
 from maskery.model.config import ModelConfig
-from maskery.model.heads import ClassHead
 from maskery.model.initial import initialise
 from maskery.model.transformer import Network
 from maskery.objectives.config import OBJECTIVES
@@ -36,8 +36,7 @@ def network_of(shape, *, pooler=False, seed=0):
 def heads_of(shape, names, seed=0):
     heads = {}
     for name in names:
-        task = name in ("sequence_class", "token_class")
-        heads[name] = ClassHead(shape.width, 3) if task else OBJECTIVES.get(name)().head(shape)
+        heads[name] = task_head(name, shape, 3) if name in TASKS else OBJECTIVES.get(name)().head(shape)
         initialise(heads[name], 0.3, seed, prefix=f"heads.{name}")
     return heads
 

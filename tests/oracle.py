@@ -22,14 +22,27 @@ SIZES = {
     "intermediate_size": 40,
     "max_position_embeddings": 40,
 }
+DISTILBERT = {
+    "vocab_size": VOCABULARY,
+    "dim": 24,
+    "n_layers": 3,
+    "n_heads": 4,
+    "hidden_dim": 40,
+    "max_position_embeddings": 40,
+}
+DEFAULTS = {
+    "roberta": {**SIZES, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+    "albert": {**SIZES, "embedding_size": 10},
+    "electra": {**SIZES, "embedding_size": 10},
+    "distilbert": DISTILBERT,
+    "ernie": {**SIZES, "use_task_id": True, "type_vocab_size": 4},
+}
 
 
 def make(name, **changes):
     """A model of the named class whose every tensor is random, norms and biases included."""
     kind = getattr(transformers, name)
-    family = "roberta" if name.startswith("Roberta") else "bert"
-    defaults = {"pad_token_id": 1, "layer_norm_eps": 1e-5} if family == "roberta" else {}
-    config = kind.config_class(**{**SIZES, **defaults, **changes})
+    config = kind.config_class(**{**DEFAULTS.get(kind.config_class.model_type, SIZES), **changes})
     config._attn_implementation = "eager"
     model = kind(config).eval()
     draws = torch.Generator().manual_seed(7)

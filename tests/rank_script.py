@@ -33,12 +33,19 @@ STILL = {
 }
 PHASES = [{"steps": 9, "length": 12, "batch": 6}, {"steps": 11, "length": 24}]
 COMPARED = STILL | {"training__micro": 2, "training__steps": 10}
+SHARED = COMPARED | {"model__layers": 4}
+"""By LAMB: a weight that several layers use has one gradient, one size and one ratio, wherever its parts are."""
+GENERATED = COMPARED | {"objectives__replaced_token__weight": 1.0}
 CASES = {
     "plain": ("bert", STILL, False),
     "uneven": ("roberta", STILL | {"training__batch": 7, "training__micro": 2}, False),
     "phases": ("bert", STILL | {"training__phases": PHASES}, False),
     "sparse": ("bert", STILL | {"training__batch": 2}, False),
     "shards": ("bert", STILL | {"training__micro": 2}, True),
+    "shared": ("albert", SHARED, False),
+    "shared shards": ("albert", SHARED | {"model__share": "attention", "model__groups": 2}, True),
+    "generator": ("electra", GENERATED, False),
+    "generator shards": ("electra", GENERATED, True),
     "compared": ("infoword", COMPARED, False),
     "compared shards": ("infoword", COMPARED | {"training__optimizer": "lamb"}, True),
 }

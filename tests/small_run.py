@@ -98,7 +98,8 @@ def cut_back(whole: Path, step: int, to: Path) -> Path:
     for name in ("recipe.toml", "metrics.jsonl"):
         shutil.copy(whole / name, to / name)
     state = json.loads((whole / "state.json").read_text())
-    (to / "state.json").write_text(json.dumps({"corpus": state["corpus"], "finished": False, "step": 0}))
+    begun = {key: state[key] for key in ("corpus", "knowledge") if key in state}
+    (to / "state.json").write_text(json.dumps({**begun, "finished": False, "step": 0}))
     if step:
         name = f"checkpoints/step-{step}"
         shutil.copytree(whole / name, to / name)

@@ -1,4 +1,4 @@
-"""Parameter counts that the literature knows, to the last one."""
+"""Parameters by part, and the arithmetic of embeddings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 import torch
 from networks import model_of
 
-from maskery.checkpoint.parts import embedding_arithmetic, memory, operations, parameters_by_part
+from maskery.checkpoint.parts import embedding_arithmetic, parameters_by_part
+from maskery.checkpoint.whole import whole_of
 from maskery.model.config import SIZES, ModelConfig
 from maskery.model.transformer import Network
 from maskery.objectives.config import OBJECTIVES
+from maskery.recipes.recipe import names, recipe
 
-BASE, LARGE = SIZES["base"], SIZES["large"]
-XLARGE = {"layers": 24, "width": 2048, "heads": 32}
-ROBERTA = {"position_offset": 2, "segments": 1}
+BASE = SIZES["base"]
 
 
 def counted(vocabulary, *, pooler=True, asked=(), **sizes):
@@ -22,37 +22,6 @@ def counted(vocabulary, *, pooler=True, asked=(), **sizes):
         network = Network(shape, pooler=pooler)
         modules = {name: OBJECTIVES.get(name)().head(shape) for name in asked}
     return parameters_by_part(network, modules)
-
-
-@pytest.mark.parametrize(
-    ("expected", "vocabulary", "sizes", "options"),
-    [
-        (4_385_920, 30522, SIZES["tiny"], {}),
-        (11_170_560, 30522, SIZES["mini"], {}),
-        (28_763_648, 30522, SIZES["small"], {}),
-        (41_373_184, 30522, SIZES["medium"], {}),
-        (109_482_240, 30522, BASE, {}),
-        (110_106_428, 30522, BASE, {"asked": ("masked_token", "next_sentence")}),
-        (108_310_272, 28996, BASE, {}),
-        (335_141_888, 30522, LARGE, {}),
-        (336_226_108, 30522, LARGE, {"asked": ("masked_token", "next_sentence")}),
-        (333_579_264, 28996, LARGE, {}),
-        (102_267_648, 21128, BASE, {}),
-        (325_522_432, 21128, LARGE, {}),
-        (177_853_440, 119547, BASE, {}),
-        (1_275_291_648, 30000, XLARGE, {}),
-        (109_081_344, 30000, BASE, {}),
-        (124_055_040, 50265, BASE | ROBERTA, {"pooler": False}),
-        (124_645_632, 50265, BASE | ROBERTA, {}),
-        (124_697_433, 50265, BASE | ROBERTA, {"pooler": False, "asked": ("masked_token",)}),
-        (354_310_144, 50265, LARGE | ROBERTA, {"pooler": False}),
-        (355_359_744, 50265, LARGE | ROBERTA, {}),
-        (14_350_248, 30522, {"layers": 4, "width": 312, "heads": 12, "feedforward": 1200}, {}),
-        (66_955_008, 30522, {"layers": 6, "width": 768, "heads": 12}, {}),
-    ],
-)
-def test_published_totals(expected, vocabulary, sizes, options):
-    assert counted(vocabulary, **sizes, **options)["total"] == expected
 
 
 def test_parts_add_up():
@@ -79,7 +48,6 @@ def test_a_generator_counts_what_it_adds():
 def test_one_layer_and_its_arithmetic():
     one, two = (counted(30000, layers=layers, width=768, heads=12)["total"] for layers in (1, 2))
     assert two - one == 7_087_872
-    assert operations(ModelConfig(**BASE).shape(30000), 0)["forward_per_token"] == 2 * 84_934_656
 
 
 def test_embedding_arithmetic():
@@ -94,9 +62,56 @@ def test_embedding_arithmetic():
     assert "difference 19,101,696" in arithmetic(128)["line"]
 
 
-def test_memory_and_operations_in_use():
-    assert memory(1000) == {"weights_bytes": 4000, "training_bytes": 16000}
-    shape = ModelConfig(layers=2, width=8, heads=2).shape(10)
-    found = operations(shape, 16)
-    assert found["forward_per_token"] == 2 * (2 * 12 * 64 + 4 * 16 * 8)
-    assert found["training_per_token"] == 3 * found["forward_per_token"]
+SHAPES = {
+    "albert": {"model.share": "all", "model.embedding": 16},
+    "groups": {"model.share": "all", "model.groups": 2, "model.layers": 4},
+    "attention": {"model.share": "attention", "model.norm": "pre"},
+    "feedforward": {"model.share": "feedforward", "model.positions": "shaw"},
+    "t5": {"model.positions": "t5", "model.tasks": 3, "model.segments": 0},
+    "generator": {"model.generator.width": 0.5, "objectives.replaced_token.weight": 50.0},
+}
+
+
+@pytest.mark.parametrize("name", [*SHAPES, *names()])
+def test_the_parts_of_a_network_are_all_there_is(name):
+    made = recipe(name if name in names() else "bert", SHAPES.get(name, {}) if name not in names() else {}, size="tiny")
+    whole = whole_of(made, 1000)
+    parts, beside = whole.parts(), whole.generator.parts() if whole.generator else []
+    sums = whole.parameters()
+    assert sum(part.count for part in [*parts, *beside]) == sums["total"]
+    assert sum(part.count for part in parts if part.of in ("embeddings", "layers")) == sums["encoder"]
+    assert sum(part.count for part in parts if part.of == "heads") == sums["heads"]
+    assert sum(part.count for part in beside) == sums["generator"]
+    assert whole.own == sums["total"] - sums["generator"]
+    layers = [part for part in parts if part.of == "layers" and part.name != "last norm"]
+    assert {part.held * part.used for part in layers} == {made.model.layers}
+
+
+def test_what_is_shared_is_held_once():
+    def held(**changes):
+        made = recipe("bert", {f"model.{key}": value for key, value in changes.items()}, size="medium")
+        parts = {part.name: part for part in whole_of(made, 1000).parts()}
+        return {half: (parts[half].held, parts[half].used) for half in ("attention", "feed-forward")}
+
+    assert held() == {"attention": (8, 1), "feed-forward": (8, 1)}
+    assert held(share="all") == {"attention": (1, 8), "feed-forward": (1, 8)}
+    assert held(share="all", groups=2) == {"attention": (2, 4), "feed-forward": (2, 4)}
+    assert held(share="attention") == {"attention": (1, 8), "feed-forward": (8, 1)}
+    assert held(share="feedforward", groups=4) == {"attention": (8, 1), "feed-forward": (4, 2)}
+
+
+def test_the_parts_of_bert_base():
+    parts = {part.name: part.count for part in whole_of(recipe("bert"), 30522).parts()}
+    assert parts == {
+        "tokens": 30522 * 768,
+        "segments": 2 * 768,
+        "positions": 512 * 768,
+        "norm": 2 * 768,
+        "attention": 12 * 4 * (768 * 768 + 768),
+        "attention norm": 12 * 2 * 768,
+        "feed-forward": 12 * (2 * 768 * 3072 + 3072 + 768),
+        "feed-forward norm": 12 * 2 * 768,
+        "pooler": 768 * 768 + 768,
+        "masked_token": 622_650,
+        "next_sentence": 1_538,
+    }

@@ -10,7 +10,7 @@ from networks import heads_of, network_of, shape_of
 
 from maskery.checkpoint.bert import FAMILY as BERT
 from maskery.checkpoint.families import FAMILIES, choose
-from maskery.checkpoint.family import ACTIVATIONS, FIXED
+from maskery.checkpoint.family import ACTIVATIONS
 from maskery.checkpoint.folder import state_of
 from maskery.checkpoint.rules import Rule, expand, modern, same
 from maskery.checkpoint.state import export_state, import_state
@@ -22,13 +22,19 @@ from maskery.model.config import ModelConfig, Shape
 def shapes(draw):
     heads = draw(st.integers(1, 3))
     width = 2 * heads * draw(st.integers(1, 3))
+    layers = draw(st.integers(1, 4))
+    share = draw(st.sampled_from(["none", "none", "all", "attention", "feedforward"]))
     config = ModelConfig(
-        layers=draw(st.integers(1, 3)),
+        layers=layers,
+        share=share,
+        groups=1 if share == "none" else draw(st.sampled_from([n for n in (1, 2, 4) if layers % n == 0])),
+        clip=draw(st.sampled_from([64, 64, 3])),
+        tasks=draw(st.sampled_from([0, 0, 0, 3, 5])),
         width=width,
         heads=heads,
         feedforward=draw(st.integers(0, 20)),
         embedding=draw(st.sampled_from([0, 0, 0, width, 5])),
-        positions=draw(st.sampled_from(["learned", "learned", "learned", "sinusoidal", "none"])),
+        positions=draw(st.sampled_from(["learned", "learned", "learned", "nezha", "sinusoidal", "none"])),
         max_length=draw(st.integers(1, 40)),
         position_offset=draw(st.sampled_from([0, 0, 1, 2])),
         segments=draw(st.sampled_from([0, 1, 2, 2, 3])),
@@ -64,23 +70,28 @@ def test_the_chosen_family_has_no_objection_and_our_own_type_has_reasons(shape, 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_field_of_the_shape_is_in_a_table(family):
-    told = {*family.fields, *FIXED, "activation", "embedding", "max_length", "position_offset"}
-    assert set(Shape.model_fields) == told
+    assert set(Shape.model_fields) == family.told()
+    assert not set(family.fields) & set(family.fixed)
+    assert set(family.fields.values()) <= set(family.defaults)
 
 
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"embedding": 8}, "embedding 8"),
+        ({"embedding": 8, "activation": "relu", "tasks": 2}, "tasks"),
         ({"positions": "sinusoidal"}, "positions"),
         ({"positions": "none"}, "positions"),
         ({"norm": "pre"}, "norm"),
-        ({"segments": 0}, "segments = 0"),
+        ({"segments": 0, "eps": 1e-5}, "segments = 0"),
+        ({"share": "attention"}, "share = 'attention'"),
+        ({"share": "all"}, "share = 'all'"),
+        ({"positions": "t5"}, "positions"),
+        ({"clip": 5}, "clip = 5"),
         ({"visibility": "causal"}, "visibility"),
         ({"visibility": "packed"}, "visibility"),
     ],
 )
-def test_what_bert_cannot_express_is_named(changes, word):
+def test_what_no_family_can_express_is_named(changes, word):
     reasons = choose(shape_of(**changes), [], 0).reasons
     assert len(reasons) == 1
     assert word in reasons[0]
@@ -123,18 +134,92 @@ def test_a_config_that_makes_no_model_names_its_key(change, word):
     assert caught.value.repair
 
 
+SHAPES = {
+    "bert": {},
+    "roberta": {"position_offset": 2},
+    "albert": {"share": "all", "groups": 2, "embedding": 6, "layers": 4},
+    "electra": {"embedding": 6},
+    "distilbert": {"segments": 0},
+    "nezha": {"positions": "nezha", "clip": 5},
+    "ernie": {"tasks": 3},
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_each_family_is_chosen_for_its_own_shape(name):
+    shape = shape_of(**SHAPES[name])
+    assert choose(shape, [], None).name == name
+    if name in ("bert", "roberta", "electra"):
+        return
+    others = [each for each in FAMILIES if each != name]
+    assert all(FAMILIES[each].objections(shape, [], None) for each in others)
+
+
+def test_the_family_whose_class_holds_most():
+    """Where embeddings are as wide as the layers, BERT and ELECTRA are the same encoder: the heads decide."""
+    shape = shape_of()
+    encoder = set(state_of(network_of(shape), {}))
+    assert choose(shape, encoder, 0).name == "bert"
+    assert choose(shape, encoder | {"heads.replaced_token.dense.weight"}, 0).name == "bert"
+    head = {f"heads.replaced_token.{each}" for each in ("dense.weight", "dense.bias", "answer.weight", "answer.bias")}
+    assert choose(shape, encoder | head, 0).name == "electra"
+    assert choose(shape, encoder | head, 0, prefer="bert").name == "bert"
+    assert choose(shape, encoder, 0, prefer="ernie").name == "ernie"
+    assert choose(shape, encoder, 0, prefer="albert").name == "bert"
+    pooled = encoder | {"pooler.weight", "pooler.bias", "heads.sentence_order.dense.weight"}
+    assert choose(shape, pooled, 0).name == "bert"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "word"),
+    [
+        ("albert", {"inner_group_num": 2}, "inner_group_num = 2"),
+        ("albert", {"num_hidden_layers": 12, "num_hidden_groups": 5}, "groups 5"),
+        ("albert", {"num_hidden_groups": 0}, "num_hidden_groups"),
+        ("electra", {"embedding_size": "wide"}, "embedding_size = 'wide'"),
+        ("electra", {"architectures": ["ElectraForMultipleChoice"], "summary_type": "mean"}, "summary_type"),
+        ("electra", {"architectures": ["ElectraForMultipleChoice"], "summary_activation": None}, "summary_activation"),
+        ("distilbert", {"activation": "silu"}, "activation = 'silu'"),
+        ("distilbert", {"n_heads": 5}, "heads 5"),
+        ("distilbert", {"hidden_size": 7}, "width 7"),
+        ("nezha", {"max_relative_position": 0}, "max_relative_position"),
+        ("nezha", {"use_relative_position": False}, "use_relative_position"),
+        ("ernie", {"use_task_id": True, "task_type_vocab_size": -1}, "task_type_vocab_size"),
+    ],
+)
+def test_a_config_of_each_family_that_makes_no_model(name, change, word):
+    with pytest.raises(CheckpointError) as caught:
+        FAMILIES[name].shape_of(change)
+    assert word in caught.value.cause
+    assert caught.value.repair
+
+
+def test_what_a_class_asks_is_asked_of_that_class_alone():
+    electra = FAMILIES["electra"]
+    assert electra.shape_of({"summary_type": "mean", "architectures": ["ElectraForPreTraining"]}).embedding == 128
+
+
+def test_albert_of_one_width_is_refused_both_ways():
+    """Its projection is there even then; ours is not."""
+    shape = shape_of(share="all", embedding=16)
+    assert any("project" in reason for reason in FAMILIES["albert"].objections(shape, [], None))
+    same_width = FAMILIES["albert"].shape_of({"hidden_size": 128})
+    assert FAMILIES["albert"].objections(same_width, [], None)
+
+
 @pytest.mark.parametrize("name", [each.name for family in FAMILIES.values() for each in family.classes])
 def test_rules_of_every_class_run_both_ways(name):
-    family = BERT if name.startswith("Bert") else FAMILIES["roberta"]
+    family = next(family for family in FAMILIES.values() if name in [each.name for each in family.classes])
     chosen = next(each for each in family.classes if each.name == name)
-    shape = shape_of(position_offset=2 if family.offset_from_pad else 0)
-    wanted = chosen.ours(shape.layers)
+    shape = shape_of(**SHAPES[family.model_type])
+    assert family.objections(shape, [], None) == []
+    wanted = chosen.ours(shape)
     heads = heads_of(shape, {each.split(".")[1] for each in wanted if each.startswith("heads.")})
     state = state_of(network_of(shape, pooler="pooler.weight" in wanted), heads)
     assert set(state) == wanted
-    theirs, rest, widened = export_state(family, chosen, state, shape.layers, None)
+    theirs, rest, widened = export_state(family, chosen, state, shape, None)
     assert rest == {}
-    back = import_state(family, chosen, theirs, shape.layers)
+    back = import_state(family, chosen, theirs, shape)
     assert (back.unused, back.missing, widened) == ([], {}, {})
     assert back.state.keys() == state.keys()
     assert all(torch.equal(back.state[each], state[each]) for each in state)
@@ -151,11 +236,17 @@ def test_query_key_and_value_are_the_slices_of_one_parameter():
 
 
 def test_patterns_and_old_names():
-    assert [rule.theirs[0] for rule in expand([same("a.{layer}", "b.{layer}"), same("c", "d")], 2)] == [
-        "b.0",
-        "b.1",
-        "d",
+    rules = [same("a.{layer}", "b.{layer}"), same("a.{layer}", "g.{group}"), same("c", "d")]
+    shape = shape_of(layers=4, share="all", groups=2)
+    assert [(rule.ours, rule.theirs[0]) for rule in expand(rules, shape)] == [
+        *[(f"a.{layer}", f"b.{layer}") for layer in range(4)],
+        ("a.0", "g.0"),
+        ("a.2", "g.1"),
+        ("c", "d"),
     ]
+    optional = [same("embeddings.projection.weight", "p"), same("embeddings.tasks", "t")]
+    assert expand(optional, shape_of()) == ()
+    assert len(expand(optional, shape_of(embedding=8, tasks=2))) == 2
     assert modern("embeddings.LayerNorm.gamma") == "embeddings.LayerNorm.weight"
     assert modern("embeddings.LayerNorm.beta") == "embeddings.LayerNorm.bias"
     assert modern("alphabeta") == "alphabeta"

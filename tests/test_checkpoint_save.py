@@ -41,7 +41,10 @@ def assert_same_model(left, right):
         (("sequence_class",), True, "BertForSequenceClassification", set()),
         (("token_class",), False, "BertForTokenClassification", set()),
         ((), True, "BertModel", set()),
-        (("next_sentence",), True, "BertModel", {"heads.next_sentence.dense.weight", "heads.next_sentence.dense.bias"}),
+        (("next_sentence",), True, "BertForNextSentencePrediction", set()),
+        (("choice",), True, "BertForMultipleChoice", set()),
+        (("answer_span",), False, "BertForQuestionAnswering", set()),
+        (("three_way",), True, "BertModel", {"heads.three_way.dense.weight", "heads.three_way.dense.bias"}),
         (
             ("masked_token", "token_class"),
             False,
@@ -88,7 +91,13 @@ def test_transformers_opens_model_and_tokenizer(tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"embedding": 8}, {"positions": "sinusoidal"}, {"norm": "pre"}, {"segments": 0}, {"visibility": "causal"}],
+    [
+        {"share": "attention"},
+        {"positions": "sinusoidal"},
+        {"norm": "pre"},
+        {"segments": 0, "eps": 1e-3},
+        {"visibility": "causal"},
+    ],
     ids=str,
 )
 def test_what_hugging_face_cannot_express_is_of_our_own_type_and_says_so(tmp_path, changes):

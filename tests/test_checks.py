@@ -1,22 +1,26 @@
 """Worked examples of the literature with their exact values."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
-from small_model import batch_of, inputs, rows_of, small_network, small_shape
+from small_model import batch_of, inputs, rows_of, small_network
 from test_flow import Given
 
+from maskery.checkpoint.model import Model
+from maskery.errors import RefusedError
 from maskery.model import kernels
-from maskery.model.config import SIZES, ModelConfig
-from maskery.model.flow import jacobian_pattern, reach, reach_two_streams
+from maskery.model.config import SIZES, VISIBILITIES, ModelConfig
+from maskery.model.flow import jacobian_pattern, reach, reach_two_streams, visible_row
 from maskery.model.initial import initialise
 from maskery.model.layout import layout_of
 from maskery.model.positions import sinusoids
-from maskery.model.transformer import Network
-from maskery.model.visibility import Causal, Predicate, dense, view_of_rows
-from maskery.objectives.config import OBJECTIVES
+from maskery.model.transformer import Network, inputs_of, visibility_of
 from maskery.recipes.recipe import recipe
-from maskery.rows.ragged import Rows
+from maskery.rows.modes import with_segments_by_mode
 from maskery.system import System
+from maskery.text.tokenizer import Tokenizer
 from maskery.train.schedules import rate
 
 # Orders of factorisation: slots are counted from 1, as in the text
@@ -81,48 +85,80 @@ def test_full_without_the_diagonal_sees_itself_in_the_second_layer(size):
 
 # A prefix that sees itself, and a continuation that sees to the left
 
-UNILM = [101, 872, 2682, 1391, 1567, 102, 4635, 1147, 7883, 102]
+UNILM = ["[CLS]", "你", "想", "吃", "啥", "[SEP]", "白", "切", "鸡", "[SEP]"]
+IDS = [101, 872, 2682, 1391, 1567, 102, 4635, 1147, 7883, 102]
+SHIFTED = {
+    "visibility": {"kind": "prefix", "mixture": False},
+    "corruption.rate": 0.0,
+    "objectives": {"masked_token": False, "next_sentence": False, "next_token": {"weight": 1.0}},
+    "model.layers": 2,
+    "model.width": 16,
+    "model.heads": 2,
+}
 
 
-class Prefix:
-    """Everybody sees the first six slots; beyond them, to the left."""
+@pytest.fixture(scope="module")
+def chinese():
+    """A vocabulary of 21,128 pieces in which these ten stand where BERT-Chinese has them."""
+    pieces = [f"[unused{number}]" for number in range(21_128)]
+    known = {0: "[PAD]", 100: "[UNK]", 103: "[MASK]"} | dict(zip(IDS, UNILM, strict=True))
+    for number, piece in known.items():
+        pieces[number] = piece
+    return Tokenizer.from_pieces(pieces)
 
-    needs = ()
 
-    def bind(self, view):
-        return Predicate(lambda b, h, q, k: (view.k_pos[b, k] < 6) & (q >= 0)) | Causal().bind(view)
+def prefix_batch(tokenizer, objectives=(), **changes):
+    ids = np.array([tokenizer.id(piece) for piece in UNILM], dtype=np.int32)
+    assert ids.tolist() == IDS
+    ids[list(changes.get("slots", ()))] = changes.get("other", 0)
+    second = (np.arange(10) > 5).astype(np.int32)
+    plain = rows_of([10], chosen=0)
+    rows = replace(
+        plain,
+        ids=ids,
+        original=ids,
+        document=second,
+        segment=second.astype(np.uint8),
+        mode=np.array([1], dtype=np.uint8),
+    )
+    return batch_of(with_segments_by_mode(rows), objectives)
 
 
-def test_prefix_matrix():
-    view = view_of_rows(10, {}, 1, torch.device("cpu"))
-    seen = dense(Prefix().bind(view), view)[0, 0]
+def test_prefix_matrix(chinese):
+    batch = prefix_batch(chinese)
+    seen = visible_row(VISIBILITIES.get("prefix")(), batch, 0)
+    assert torch.equal(seen, visible_row(visibility_of(batch), batch, 0))
     assert int(seen.sum()) == 70
     assert all(seen[row].nonzero().flatten().tolist() == list(range(6)) for row in range(6))
     assert all(seen[row].nonzero().flatten().tolist() == list(range(row + 1)) for row in range(6, 10))
     assert torch.equal(reach(seen, 3)[-1], seen), "closed: depth adds nothing"
 
 
-def test_the_answer_never_changes_the_first_state():
-    network = Network(small_shape().model_copy(update={"vocabulary": 21_128}), pooler=False).eval()
-    initialise(network, 0.3, 0)
-    network.visibility = Prefix()
-    layout = layout_of(torch.ones(1, 10, dtype=torch.bool))
-    ids = torch.tensor([UNILM])
-    other = ids.clone()
-    other[0, 6:9] = torch.tensor([500, 600, 700])
+def test_the_answer_never_changes_the_first_state(chinese):
+    system = System(recipe("unilm", SHIFTED), chinese.vocabulary).eval()
+    initialise(system, 0.3, 0)
+    one, two = (prefix_batch(chinese, slots=slots, other=500) for slots in ((), (6, 7, 8)))
+    assert one.segments[0].tolist() == [4] * 6 + [5] * 4
     with torch.no_grad():
-        one, two = (network(inputs(each, layout)).last[0] for each in (ids, other))
-    assert torch.equal(one[:6], two[:6])
-    assert all(not torch.allclose(one[slot], two[slot], atol=1e-3) for slot in range(6, 10))
+        before, after = (system.network(inputs_of(each)).last[0] for each in (one, two))
+        model = Model(system.network, {}, chinese)
+        called = [model(each.ids, segments=each.segments, visibility="prefix").last[0] for each in (one, two)]
+    assert torch.equal(before[:6], after[:6])
+    assert all(not torch.allclose(before[slot], after[slot], atol=1e-3) for slot in range(6, 10))
+    assert torch.equal(called[0], before)
+    assert torch.equal(called[1], after)
 
 
-def test_shifted_targets_of_the_prefix_row():
-    plain = rows_of([10], chosen=0)
-    ids = torch.tensor(UNILM).numpy().astype("int32")
-    values = {name: getattr(plain, name) for name in plain.__dataclass_fields__} | {"ids": ids, "original": ids}
-    targets = OBJECTIVES.get("next_token")().ask(Rows(**values), 10)
-    found = dict(zip(targets.index.tolist(), targets.label.tolist(), strict=True))
-    assert {slot: found[slot] for slot in (5, 6, 7, 8)} == {5: 4635, 6: 1147, 7: 7883, 8: 102}
+def test_shifted_targets_of_the_prefix_row(chinese):
+    system = System(recipe("unilm", SHIFTED).require(), chinese.vocabulary)
+    batch = prefix_batch(chinese, ["next_token"])
+    targets = batch.targets["next_token"]
+    assert targets.index.tolist() == [5, 6, 7, 8]
+    assert targets.label.tolist() == [4635, 1147, 7883, 102]
+    system.require_no_leak(batch)
+    full = replace(batch, slots=batch.slots | {"mode": torch.zeros_like(batch.slots["mode"])})
+    with pytest.raises(RefusedError, match="next_token under full visibility: position 5 reaches its own answer"):
+        system.require_no_leak(full)
 
 
 def test_the_naive_stream_in_a_real_network():

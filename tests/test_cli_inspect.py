@@ -153,7 +153,8 @@ def test_flow_of_a_made_up_row(capsys):
 @pytest.mark.parametrize("visibility", VISIBILITIES.names())
 def test_every_recipe_has_a_flow_without_a_corpus(name, visibility):
     drawn = flow_of(recipe(name, {"visibility.kind": visibility}), None, 0)
-    assert drawn.visible.shape == (len(drawn.tokens),) * 2
+    for row in drawn.drawn:
+        assert row.visible.shape == (len(row.tokens),) * 2
     assert drawn.readings["masked_token"].leak is None
 
 

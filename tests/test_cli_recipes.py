@@ -196,7 +196,8 @@ def test_a_terminal_without_chinese_still_gets_its_json():
     done = subprocess.run(
         command("recipes", "--json"), capture_output=True, check=True, env={"PYTHONIOENCODING": "ascii"}
     )
-    assert json.loads(done.stdout.decode("ascii"))[0]["problem_zh"] == recipe("bert").problem_zh
+    told = {each["name"]: each["problem_zh"] for each in json.loads(done.stdout.decode("ascii"))}
+    assert told["bert"] == recipe("bert").problem_zh
     shown = subprocess.run(
         command("recipes", "show", "bert"), capture_output=True, check=True, env={"PYTHONIOENCODING": "ascii"}
     )

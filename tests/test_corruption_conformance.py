@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import fields
 from functools import lru_cache
 from itertools import product
@@ -108,7 +109,7 @@ def assert_budget_and_units(rows, out, config):
 
 def assert_promises(config, which=None):
     for rows in ROWS if which is None else [ROWS[which % len(ROWS)]]:
-        before = {item.name: getattr(rows, item.name).copy() for item in fields(rows)}
+        before = {item.name: deepcopy(getattr(rows, item.name)) for item in fields(rows)}
         out = corrupted(rows, config)
         for name, values in before.items():
             assert np.array_equal(getattr(rows, name), values), f"the given {name} is not touched"

@@ -119,14 +119,14 @@ def test_matrices_show_who_sees_whom():
     check_page(picture.html())
     root = check_svg(picture.svg)
     cells = [each for each in root.iter(f"{SVG}rect") if "mk-cell" in each.get("class", "")]
-    size = len(flow.tokens)
+    size = len(flow.drawn[0].tokens)
     assert len(cells) == 2 * size * size, "who sees whom, and what all layers know alike"
     seen = [cell for cell in cells if "mk-seen" in cell.get("class")]
     assert len(seen) == size * (size + 1)
     told = {cell.find(f"{SVG}title").text for cell in cells}
-    assert f"{flow.tokens[0]} (0) does not see {flow.tokens[1]} (1)" in told
-    assert f"{flow.tokens[1]} (1) knows {flow.tokens[0]} (0)" in told
-    assert set(flow.tokens) <= set(texts(root))
+    assert f"{flow.drawn[0].tokens[0]} (0) does not see {flow.drawn[0].tokens[1]} (1)" in told
+    assert f"{flow.drawn[0].tokens[1]} (1) knows {flow.drawn[0].tokens[0]} (0)" in told
+    assert set(flow.drawn[0].tokens) <= set(texts(root))
     assert "masked_token" in picture.body
 
 

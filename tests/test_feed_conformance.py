@@ -7,6 +7,7 @@ from tiny import build
 
 from maskery.feed import Feed
 from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.masked_token import DRAWS
 from maskery.recipes.recipe import names, recipe
 from maskery.train.loop import batches_from
 
@@ -54,7 +55,8 @@ def rows_of(batches):
                 of_rows = OBJECTIVES.get(name).needs_pooler
                 here = (targets.index if of_rows else targets.index // width) == row
                 places = [] if of_rows else (targets.index[here] % width).tolist()
-                asked[name] = (places, targets.label[here].tolist())
+                draws = [targets.extra[DRAWS][here].tolist()] if DRAWS in targets.extra else []
+                asked[name] = (places, targets.label[here].tolist(), *draws)
             views = [view.ids[view.rows == batch.rows[row]].tolist() for view in batch.views.values()]
             found.append((int(batch.rows[row]), *grids, asked, [[trimmed(ids) for ids in view] for view in views]))
     return found
@@ -92,7 +94,9 @@ def test_specials_and_padding_are_never_chosen_nor_asked(feed):
         assert not batch.edit[closed].any()
         assert batch.edit[~closed].any()
         for name, targets in batch.targets.items():
-            if not OBJECTIVES.get(name).needs_pooler:
+            if name == "replaced_token":  # asked of every token, [CLS] and [SEP] too
+                assert torch.equal(targets.index, (~padding).flatten().nonzero().squeeze(1))
+            elif not OBJECTIVES.get(name).needs_pooler:
                 assert not closed.flatten()[targets.index].any()
                 assert torch.equal(targets.label, batch.original.flatten()[targets.index])
 

@@ -218,7 +218,7 @@ class Half:
 @pytest.mark.parametrize("path", ["packed", "sdpa", "mixed", "explicit"])
 def test_attention_is_the_same_by_every_path(lengths, path, monkeypatch):
     shape = small_shape()
-    attention, scheme = Attention(shape, 0), POSITIONS.get("none")(shape)
+    attention, scheme = Attention(shape), POSITIONS.get("none")(shape)
     for parameter in attention.parameters():
         torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(parameter.numel()))
     layout = layout_of(torch.arange(6) < torch.tensor(lengths).unsqueeze(1))
@@ -227,7 +227,7 @@ def test_attention_is_the_same_by_every_path(lengths, path, monkeypatch):
 
     def outputs(capture):
         plan = plan_attention(layout, Half(), {}, positions, dropout=0.0, capture=capture)
-        return attention(x, plan, scheme)
+        return attention(x, plan, scheme, 0)
 
     reference, weights = outputs(capture=True)
     assert weights.shape == (len(lengths), shape.heads, 6, 6)

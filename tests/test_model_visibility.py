@@ -11,6 +11,8 @@ from maskery.model.visibility import Causal, Full, Packed, PackedCausal, Predica
 SLOW = {
     "full": lambda q, k, q_document, k_document: True,
     "causal": lambda q, k, q_document, k_document: k <= q,
+    "reverse": lambda q, k, q_document, k_document: k >= q,
+    "prefix": lambda q, k, q_document, k_document: k_document == 0 or k <= q,
     "packed": lambda q, k, q_document, k_document: q_document == k_document,
     "packed_causal": lambda q, k, q_document, k_document: q_document == k_document and k <= q,
 }

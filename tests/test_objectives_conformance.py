@@ -13,6 +13,7 @@ from maskery.edit import Edit
 from maskery.model.initial import initialise
 from maskery.model.transformer import inputs_of
 from maskery.objectives.config import OBJECTIVES, PAIR_OF
+from maskery.objectives.protocol import Ranked
 from maskery.rows.config import PAIRS
 
 LENGTHS = [9, 15, 2, 15, 12, 4]
@@ -35,7 +36,16 @@ def asked_rows(lengths):
 
 
 def asked_batch(names, lengths=LENGTHS):
-    return batch_of(asked_rows(lengths), names)
+    return labelled(batch_of(asked_rows(lengths), names))
+
+
+def labelled(batch):
+    """With labels of both kinds for the question whose labels a generator makes."""
+    targets = batch.targets.get("replaced_token")
+    if targets is None:
+        return batch
+    replaced = batch.original.flatten()[targets.index] % 2
+    return replace(batch, targets={**batch.targets, "replaced_token": replace(targets, label=replaced)})
 
 
 class Asked:
@@ -93,7 +103,7 @@ def test_the_count_is_in_the_targets(name):
     assert targets.label.dtype == targets.index.dtype == torch.int64
     assert (targets.index.diff() > 0).all(), "ascending, no slot twice"
     asked = Asked(name)
-    assert all(counted == count for _, counted in asked.measure(batch).values())
+    assert all(asked.measure(batch)[metric][1] == count for metric in ("loss", "accuracy"))
 
 
 @every_objective
@@ -117,8 +127,8 @@ def test_answers_stand_where_they_are_said_to(name):
 def test_a_sum_adds_up(name):
     """Two halves, padded each for itself, give the whole: loss, count, gradient and metrics."""
     rows, asked = asked_rows(LENGTHS), Asked(name)
-    whole = batch_of(rows, [name])
-    halves = [batch_of(part_of(rows, 0, 3), [name]), batch_of(part_of(rows, 3, 6), [name])]
+    whole = labelled(batch_of(rows, [name]))
+    halves = [labelled(batch_of(part_of(rows, *part), [name])) for part in ((0, 3), (3, 6))]
     assert sum(asked.objective.count(half) for half in halves) == asked.objective.count(whole)
     parts = torch.stack([asked.total(half) for half in halves]).sum()
     torch.testing.assert_close(parts, asked.total(whole), rtol=1e-5, atol=1e-5)
@@ -130,8 +140,13 @@ def test_a_sum_adds_up(name):
         scale = max(1.0, float(gradient.abs().max()))
         torch.testing.assert_close(one[key] + other[key], gradient, rtol=1e-4, atol=1e-5 * scale, msg=key)
     measured = [asked.measure(batch) for batch in (*halves, whole)]
-    for metric, (value, _) in measured[2].items():
-        assert measured[0][metric][0] + measured[1][metric][0] == pytest.approx(value, rel=1e-5)
+    for metric, found in measured[2].items():
+        one, other = measured[0][metric], measured[1][metric]
+        if isinstance(found, Ranked):
+            assert Ranked.joined([one, other]).area == pytest.approx(found.area, rel=1e-5)
+            continue
+        assert one[0] + other[0] == pytest.approx(found[0], rel=1e-5)
+        assert one[1] + other[1] == found[1]
 
 
 @every_objective
@@ -177,6 +192,9 @@ def scores_one_by_one(asked, hidden, batch):
     targets, name, words = batch.targets[asked.objective.name], asked.objective.name, asked.network.embeddings.tokens
     if name in PAIR_OF:
         return torch.stack([asked.head(hidden.pooled[row]) for row in targets.index.tolist()])
+    if name == "replaced_token":
+        told = asked.head(hidden.last).flatten()[targets.index]
+        return torch.stack([torch.zeros_like(told), told], dim=1)
     if name != "span_boundary":
         return asked.head(hidden.last, words).flatten(0, 1)[targets.index]
     found, width = [], batch.ids.shape[1]

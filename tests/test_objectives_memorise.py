@@ -47,6 +47,7 @@ SETTINGS = {
     "next_token": {"visibility.kind": "causal", "corruption.rate": 0.0, "training.length": 40, "training.batch": 32},
     "span_boundary": {"corruption.decide": "span", "corruption.span": {"law": "geometric", "p": 0.4, "longest": 4}},
     "word_order": {"corruption.rate": 0.0, "corruption.shuffle.rate": 0.5},
+    "replaced_token": {"model.generator.width": 0.5, "objectives.masked_token": {"weight": 0.0}},
     "contrast": {"corruption.rate": 0.0, "corruption.ngram.longest": 3},
 } | {name: {"rows.pair": pair, "corruption.rate": 0.0} for name, pair in PAIR_OF.items()}
 

@@ -121,6 +121,14 @@ def test_two_ranks_learn_what_one_learns(corpus, ranks, tmp_path, case):
     assert alone[-1]["loss"] != alone[0]["loss"]
 
 
+@pytest.mark.parametrize("case", ["shared", "shared shards"])
+def test_two_ranks_move_shared_weights_as_one_does(corpus, ranks, tmp_path, case):
+    recipe, changes, _ = CASES[case]
+    run, _ = run_quietly(tiny_recipe(recipe, **changes), corpus, tmp_path / "one")
+    alone, together = (load_file(folder / "model.safetensors") for folder in (run.path, ranks / case))
+    assert all((alone[name] - value).abs().max() < 2e-6 for name, value in together.items())
+
+
 def test_a_rank_without_targets_still_runs_its_head(found):
     first, second = found["counts"]["sparse"]
     assert any((one == [0]) != (two == [0]) for one, two in zip(first, second, strict=True))

@@ -312,6 +312,10 @@ def test_diff():
 REFUSED = {
     "no_weight": {"objectives.masked_token.weight": 0, "objectives.next_sentence.weight": 0},
     "segments_too_few": {"model.segments": 1},
+    "modes_without_vectors": {"rows.segments": "mode"},
+    "mixture_without_kind": {"visibility.mixture": {"causal": 1.0}},
+    "prefix_without_target": {"visibility.kind": "prefix", "rows.pair": "none"},
+    "corruption_without_target": {"corruption.segment": "second", "rows.pair": "none"},
     "pair_taken_apart": {"visibility.kind": "packed"},
     "question_without_pairs": {"rows.pair": "none"},
     "question_out_of_sight": {"visibility.kind": "causal"},
@@ -332,6 +336,14 @@ REFUSED = {
         "corruption": {"decide": "span", "replace": {"mask": 0, "random": 0, "keep": 0, "infill": 1}}
     },
     "next_token_with_corruption": {"objectives.next_token.weight": 1},
+    "next_token_in_sight": {"objectives.next_token.weight": 1},
+    "replaced_without_generator": {"objectives.replaced_token.weight": 50},
+    "generator_without_replaced": {"model.generator.width": 0.25},
+    "generator_without_masked": {
+        "model.generator.width": 0.25,
+        "objectives.replaced_token.weight": 50,
+        "objectives.masked_token": False,
+    },
     "rows_longer_than_positions": {"model.max_length": 256},
     "warmup_without_end": {"training.warmup": 20, "training.steps": 10},
     "betas_out_of_range": {"training.betas": [0.9, 1.0]},

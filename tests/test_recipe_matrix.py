@@ -94,6 +94,6 @@ def test_what_no_recipe_has_yet_is_read_from_its_key():
     columns = {column.key: column.holds for column in COLUMNS}
     permuted = bert.model_copy(update={"visibility": bert.visibility.model_copy(update={"kind": "permuted"})})
     assert columns["permutation"](permuted, bert)
-    relative = bert.model_copy(update={"model": bert.model.model_copy(update={"positions": "relative_xl"})})
+    relative = bert.model_copy(update={"model": bert.model.model_copy(update={"positions": "nezha"})})
     assert columns["relative_positions"](relative, bert)
     assert not any(columns[key](bert, bert) for key in ("permutation", "relative_positions", "shared_layers"))

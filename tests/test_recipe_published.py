@@ -1,7 +1,9 @@
 """The recipes that vary BERT's masks and questions, against the published numbers, written down a second time."""
 
 import pytest
+import torch
 
+from maskery.model.transformer import Network
 from maskery.recipes.layers import IDENTITY
 from maskery.recipes.matrix import largest_batch, positions
 from maskery.recipes.recipe import diff, recipe
@@ -47,6 +49,8 @@ def test_the_extended_models():
         ("roberta-wwm-ext", 1_000_000 * 384 * 512),
         ("spanbert", 2_400_000 * 4096 * 32),
         ("roberta", 500_000 * 8192 * 512),
+        ("albert", 125_000 * 4096 * 512),
+        ("electra", 766_000 * 256 * 512),
     ],
 )
 def test_positions_read(name, read):
@@ -92,6 +96,27 @@ def test_spanbert():
     assert {name: each.weight for name, each in span.objectives.items()} == {"masked_token": 1, "span_boundary": 1}
 
 
+def test_electra():
+    """The base model of the published code."""
+    electra = recipe("electra")
+    corruption, training, rows = electra.corruption, electra.training, electra.rows
+    shares = {name: share for name, share in corruption.replace.plain().items() if share}
+    assert (corruption.rate, corruption.unit, corruption.when, shares) == (
+        0.15,
+        "token",
+        "dynamic",
+        {"mask": 0.85, "keep": 0.15},
+    )
+    assert {name: each.weight for name, each in electra.objectives.items()} == {"masked_token": 1, "replaced_token": 50}
+    small = electra.model.generator_shape(30_522)
+    assert (small.width, small.heads, small.feedforward, small.layers, small.embedding) == (256, 4, 1024, 12, 768)
+    assert (rows.kind, rows.pair, rows.short, rows.copies) == ("one_or_two_segments", "none", 0.05, 1)
+    assert (training.lr, training.batch, training.steps, training.length) == (2e-4, 256, 766_000, 512)
+    assert training.warmup * training.steps == pytest.approx(10_000, abs=0.1)
+    assert (training.decay, training.bias_correction, training.eps, training.clip) == ("electra", False, 1e-6, 1.0)
+    assert (training.betas, training.weight_decay, training.phases) == ((0.9, 0.999), 0.01, ())
+
+
 def test_ernie():
     ernie = recipe("ernie")
     assert [(stage.unit, stage.share) for stage in ernie.corruption.stages] == [
@@ -117,6 +142,26 @@ def test_macbert():
     assert mac.data == recipe("bert-wwm-ext").data
 
 
+def test_albert():
+    albert = recipe("albert")
+    corruption, training, model = albert.corruption, albert.training, albert.model
+    shares = [weight / sum(corruption.span.weights) for weight in corruption.span.weights]
+    assert shares == pytest.approx([0.5455, 0.2727, 0.1818], abs=5e-5)
+    assert sum(n * share for n, share in enumerate(shares, 1)) == pytest.approx(1.636, abs=5e-4)
+    assert (corruption.rate, corruption.of, corruption.unit, corruption.decide) == (0.15, "tokens", "word", "token")
+    assert corruption.replace == recipe("bert").corruption.replace
+    rows = albert.rows
+    assert (rows.kind, rows.pair, rows.short, rows.copies) == ("segment_pair", "order", 0.1, 40)
+    assert {name: each.weight for name, each in albert.objectives.items()} == {"masked_token": 1, "sentence_order": 1}
+    assert (model.embedding, model.share, model.groups, model.activation) == (128, "all", 1, "gelu_tanh")
+    assert (model.dropout, model.attention_dropout, model.eps) == (0, 0, 1e-12)
+    assert (training.optimizer, training.lr, training.bias_correction) == ("lamb", 1.76e-3, False)
+    assert (training.betas, training.eps, training.weight_decay, training.clip) == ((0.9, 0.999), 1e-6, 0.01, 1.0)
+    assert (training.batch, training.steps, training.length, training.phases) == (4096, 125_000, 512, ())
+    assert training.warmup * training.steps == 3_125
+    assert albert.data == 1
+
+
 def test_structbert():
     struct = recipe("structbert")
     assert (struct.corruption.shuffle.rate, struct.corruption.shuffle.size) == (0.05, 3)
@@ -124,3 +169,26 @@ def test_structbert():
     assert weights == {"masked_token": 1, "word_order": 1, "three_way": 1}
     assert struct.rows.pair == "three"
     assert struct.training == recipe("bert").training
+
+
+def test_nezha():
+    """The base model of the paper, with the program's masks and its LAMB."""
+    nezha = recipe("nezha")
+    assert changed("nezha", "bert-wwm") == {"data", "rows.copies", "model.positions"}
+    assert (nezha.model.positions, nezha.model.clip, nezha.rows.copies) == ("nezha", 64, 5)
+    assert nezha.data == pytest.approx(10_536 / 202, abs=0.05)
+    assert nezha.corruption.rate * nezha.corruption.replace.mask == pytest.approx(0.12)
+    assert nezha.corruption.rate * nezha.corruption.replace.random == pytest.approx(0.015)
+    training = nezha.training
+    assert (training.optimizer, training.lr, training.batch, training.length) == ("lamb", 1.8e-4, 180 * 80, 128)
+    assert training.phases == ()
+    assert training.warmup * training.steps == pytest.approx(1800)
+    assert (training.bias_correction, training.decay, training.eps) == (True, "linear", 1e-6)
+
+
+def test_nezha_has_the_published_number_of_weights():
+    with torch.device("meta"):
+        networks = [Network(recipe(name).model.shape(21_128), pooler=True) for name in ("nezha", "bert")]
+    nezha, bert = (sum(each.numel() for each in network.parameters()) for network in networks)
+    assert nezha == 101_874_432
+    assert bert - nezha == 512 * 768

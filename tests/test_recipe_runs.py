@@ -27,9 +27,15 @@ def pretrain(name, corpus, out, *more):
 
 
 def needs(name, corpus):
-    """What a recipe cannot do without."""
-    similar = recipe(name).corruption.replace.similar
-    return ["--set", f"knowledge.synonyms={corpus.parent / 'similar.txt'}"] if similar else []
+    """What a recipe cannot do without; and a narrow embedding that is narrower than the tiny layers, too."""
+    made = recipe(name)
+    settings = [f"knowledge.synonyms={corpus.parent / 'similar.txt'}"] if made.corruption.replace.similar else []
+    settings += ["model.embedding=64"] if made.model.embedding else []
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+GONE = ("nezha",)
+"""Written as transformers 4 reads them; 5 has them no more, and tests of the equations stand in for it."""
 
 
 def with_heads(name):
@@ -48,10 +54,18 @@ def test_every_recipe_trains_and_is_read_again(name, corpus, tmp_path, capsys):
     asked = recipe(name).objectives
     trained = [line for line in lines if "loss" in line]
     assert len(trained) == 3
-    assert all(line[f"loss/{objective}"] > 0 for line in trained for objective in asked)
+    for objective in asked:
+        losses = [line[f"loss/{objective}"] for line in trained if f"loss/{objective}" in line]
+        assert losses, "asked at some step, if not at every one"
+        assert min(losses) > 0
     model = maskery.load(out)
-    assert set(model.heads) == with_heads(name)
+    beside = {} if model.generator is None else model.generator.heads
+    assert {*model.heads, *beside} == with_heads(name)
     ids = torch.tensor([[2, 10, 20, 30, 3]])
+    if name in GONE:
+        assert json.loads((out / "config.json").read_text())["model_type"] == name
+        assert model(ids).last.isfinite().all()
+        return
     with torch.no_grad():
         ours, theirs = model(ids).last, AutoModel.from_pretrained(out).eval()(ids).last_hidden_state
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)

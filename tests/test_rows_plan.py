@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from fake_store import FakeStore, random_store
@@ -62,6 +64,10 @@ def check_plan(plan, store, config, length, split):
         assert asked or config.pair not in ("next", "permuted")
         assert plan.label[row] < max(1, len(PAIRS.get(config.pair).labels))
         in_pair = asked and config.pair != "permuted"
+        if config.kind == "one_or_two_segments":
+            assert [segment for *_, segment in pieces] == [0, 1][: len(pieces)]
+            assert all(one[1] == other[0] for one, other in pairwise(pieces)) or plan.counts["cut_tokens"]
+            continue
         assert [segment for *_, segment in pieces] == ([0, 1] if in_pair else [0] * len(pieces))
         assert asked or config.pair == "none" or len(pieces) == 1
 

@@ -20,7 +20,7 @@ ORDER = [
     "errors", "edit", "randomness", "registry", "config", "files", "extras", "picture",
     "configs",
     "text", "knowledge", "corpus", "words", "vectors", "rows", "corruption", "batches", "model", "objectives",
-    "recipes", "phases", "feed", "system", "inspection",
+    "recipes", "phases", "feed", "rewrite", "system", "inspection",
     "checkpoint", "train", "compare", "explain", "cli", "__main__",
 ]  # fmt: skip
 """A part may import those before it. "configs" are the tables of a recipe (`*/config.py`): every axis names its own

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_model import VOCABULARY, small_recipe
+from small_model import VOCABULARY, small_batch, small_recipe
 
 from maskery.system import System
 from maskery.train.config import OPTIMIZERS, TrainingConfig
@@ -15,10 +15,16 @@ def training(**changes):
     return TrainingConfig(**({"betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.01} | changes))
 
 
-def weights(dtype=torch.float32):
+NETWORKS = {
+    "every head": ("structbert", {"model__embedding": 8, "objectives__span_boundary__weight": 1.0}),
+    "shared": ("albert", {"model__layers": 4, "model__groups": 2}),
+}
+
+
+def weights(dtype=torch.float32, network="every head"):
     """Those of a real network with all its heads, so that no kind of parameter is forgotten."""
-    recipe = small_recipe("structbert", model__embedding=8, objectives__span_boundary__weight=1.0)
-    system = System(recipe, VOCABULARY)
+    name, changes = NETWORKS[network]
+    system = System(small_recipe(name, **changes), VOCABULARY)
     system.initialise(0)
     return dict(system.to(dtype).named_parameters())
 
@@ -71,9 +77,10 @@ def run(plan, named):
 
 @pytest.mark.parametrize("bias_correction", [True, False], ids=["corrected", "uncorrected"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
-def test_the_formula(bias_correction, weight_decay):
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_formula(bias_correction, weight_decay, network):
     plan = training(bias_correction=bias_correction, weight_decay=weight_decay)
-    named, expected = weights(), slow(weights(torch.float64), plan)
+    named, expected = weights(network=network), slow(weights(torch.float64, network), plan)
     run(plan, named)
     for name, value in named.items():
         torch.testing.assert_close(value.double(), expected[name], rtol=1e-5, atol=1e-6, msg=name)
@@ -97,6 +104,23 @@ def test_the_step_is_a_share_of_the_weights_whatever_the_gradient():
         value.grad = size * torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
         Lamb([("weight", value)], training(weight_decay=0.0, eps=1e-12)).step(0.01, 1)
         assert float((value.detach() - before).norm() / before.norm()) == pytest.approx(0.01, rel=1e-5)
+
+
+@pytest.mark.parametrize("layers", [1, 4])
+def test_a_weight_that_several_layers_use_takes_one_step(layers):
+    """Its gradient is the sum over the layers, its step the same share of it, however many they are."""
+    recipe = small_recipe("albert", model__layers=layers)
+    system = System(recipe, VOCABULARY)
+    system.initialise(0)
+    sum(system(small_batch([9, 12], list(recipe.objectives))).values()).backward()
+    named = dict(system.named_parameters())
+    before = {name: value.detach().clone() for name, value in named.items()}
+    Lamb(named.items(), training(weight_decay=0.0, bias_correction=False)).step(0.01, 1)
+    matrices = [name for name in named if "layers" in name and "norm" not in name and not name.endswith("bias")]
+    assert {name.split("layers.")[1].split(".")[0] for name in matrices} == {"0"}
+    for name in matrices:
+        for old, new in zip(tensors_of(name, before[name]), tensors_of(name, named[name].detach()), strict=True):
+            assert float((new - old).norm() / old.norm()) == pytest.approx(0.01, rel=1e-4), name
 
 
 def test_no_gradient_no_step_and_a_zero_update_none_either():

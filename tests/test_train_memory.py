@@ -6,6 +6,7 @@ import torch
 from small_model import VOCABULARY, batch_of, rows_of, small_recipe
 
 from maskery.edit import Edit
+from maskery.feed import with_draws
 from maskery.model.config import ModelConfig
 from maskery.objectives.cross_entropy import CHUNK_BYTES
 from maskery.system import System
@@ -49,6 +50,8 @@ def measured(recipe, rows, length):
         return tensor
 
     batch = asked_batch(rows, length, list(recipe.objectives))
+    if system.generator is not None:
+        batch = with_draws(batch, np.arange(rows, dtype=np.uint64))
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         sums = system(batch)
     assert sums
@@ -65,6 +68,7 @@ def measured(recipe, rows, length):
         {"model__feedforward": 32},
         {"model__layers": 1},
         {"model__heads": 8},
+        {"model__share": "all", "model__embedding": 16},
     ],
     ids=str,
 )
@@ -74,6 +78,19 @@ def test_kept_bytes_are_what_is_kept(rows, length, width, changes, dropout):
     got, shape = measured(small_recipe("bert", **(sizes | dropout | changes)), rows, length)
     fixed = 4 * VOCABULARY * (shape.embedding + 1)  # the tied matrix's gradient, counted among the fixed bytes
     assert rows * kept_bytes(shape, length, RATE) == pytest.approx(got - fixed, rel=0.1)
+
+
+@pytest.mark.parametrize("generator", [0.25, 1.0])
+@pytest.mark.parametrize(("rows", "length", "width"), [(4, 32, 64), (2, 64, 128), (1, 300, 32)])
+def test_a_generator_keeps_its_part_too(rows, length, width, generator):
+    sizes = {"model__width": width, "model__heads": 4, "model__max_length": 512, "model__layers": 3}
+    made = small_recipe("electra", **(sizes | DROPOUT | {"model__generator__width": generator}))
+    got, shape = measured(made, rows, length)
+    second = made.model.generator_shape(VOCABULARY), RATE
+    fixed = 4 * VOCABULARY * (shape.embedding + 1)
+    both = row_bytes(shape, length, 1.0, second) - passing_bytes(shape, length)
+    assert rows * both == pytest.approx(got - fixed, rel=0.1)
+    assert both > kept_bytes(shape, length, 1.0)
 
 
 def mini(**changes):
@@ -101,6 +118,18 @@ def test_the_parts_add_up():
     for rows in (1, 7, 64):
         bound = fixed_bytes(shape, many) + rows * row_bytes(shape, 128, RATE) + CHUNK_BYTES
         assert peak_bytes(shape, many, 128, rows, RATE) <= bound
+
+
+def test_shared_weights_are_held_once_and_their_gradients_add_up():
+    """What is kept for the backward pass is every layer's own. In numbers of one layer's matrices, 12 x 256 x 256."""
+    many, layer = 3_000_000, 12 * 256**2
+    for share, more in (("all", 1.28), ("attention", 0.41), ("feedforward", 0.95)):
+        shared = mini(share=share)
+        assert kept_bytes(shared, 128, RATE) == kept_bytes(mini(), 128, RATE)
+        adding = (fixed_bytes(shared, many) - fixed_bytes(mini(), many)) / 4
+        assert adding == pytest.approx(more * layer, rel=0.1), "as recorded with torch's profiler"
+    assert fixed_bytes(mini(share="all", groups=2), many) == fixed_bytes(mini(share="all"), many), "one group at a time"
+    assert fixed_bytes(mini(share="all", groups=4), many) == fixed_bytes(mini(), many), "each layer has its own"
 
 
 def test_one_step_of_mini_as_measured():

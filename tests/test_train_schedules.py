@@ -33,6 +33,16 @@ def test_google_falls_from_the_first_step():
     assert rate(plan, 1_000_000) == 0
 
 
+def test_electra_multiplies_warm_up_and_decay():
+    """Nothing jumps, and the peak is never reached."""
+    plan = training(decay="electra", warmup=10_000)
+    assert rate(plan, 5_000) == pytest.approx(1e-4 * 0.5 * 0.995, rel=1e-12)
+    assert rate(plan, 10_000) == pytest.approx(1e-4 * 0.99, rel=1e-12)
+    assert rate(plan, 505_000) == pytest.approx(4.95e-5, rel=1e-12)
+    assert rate(plan, 1_000_000) == 0
+    assert rate(training(decay="electra", warmup=0, steps=10), 5) == pytest.approx(5e-5)
+
+
 def test_cosine_constant_and_inverse_root():
     assert rate(training(decay="cosine"), 10_000) == pytest.approx(1e-4)
     assert rate(training(decay="cosine"), 505_000) == pytest.approx(5e-5)
@@ -55,7 +65,7 @@ plans = st.builds(
     lambda steps, warmup, decay: training(steps=steps, warmup=warmup, decay=decay),
     st.integers(1, 400),
     st.floats(0, 0.99),
-    st.sampled_from(DECAYS.names()),
+    st.sampled_from([name for name in DECAYS.names() if name != "electra"]),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.rules import Rule, both, ignore, same, tied
+from maskery.checkpoint.rules import Rule, both, ignore, same, stacked, tied
 
 _LAYER = "encoder.layer.{layer}"
 
@@ -14,13 +14,9 @@ ENCODER: tuple[Rule, ...] = (
     *both("embeddings.norm", "embeddings.LayerNorm"),
     ignore("embeddings.position_ids"),
     ignore("embeddings.token_type_ids"),
-    *(
-        Rule(
-            f"layers.{{layer}}.attention.{ours}",
-            tuple(f"{_LAYER}.attention.self.{part}.{kind}" for part in ("query", "key", "value")),
-            "stack3",
-        )
-        for ours, kind in (("inputs", "weight"), ("inputs_bias", "bias"))
+    *stacked(
+        "layers.{layer}.attention.inputs",
+        (f"{_LAYER}.attention.self.query", f"{_LAYER}.attention.self.key", f"{_LAYER}.attention.self.value"),
     ),
     *both("layers.{layer}.attention.output", f"{_LAYER}.attention.output.dense"),
     *both("layers.{layer}.attention_norm", f"{_LAYER}.attention.output.LayerNorm"),
@@ -37,7 +33,43 @@ MASKED_TOKEN: tuple[Rule, ...] = (
     tied("embeddings.tokens", "cls.predictions.decoder.weight"),
 )
 NEXT_SENTENCE = both("heads.next_sentence.dense", "cls.seq_relationship")
+SEQUENCE_CLASS = both("heads.sequence_class.dense", "classifier")
 TOKEN_CLASS = both("heads.token_class.dense", "classifier")
+CHOICE = both("heads.choice.dense", "classifier")
+ANSWER_SPAN = both("heads.answer_span.dense", "qa_outputs")
+
+
+def token_class(name: str, encoder: tuple[Rule, ...]) -> HuggingFaceClass:
+    return HuggingFaceClass(name, (*encoder, *TOKEN_CLASS), classes="token_class", ambiguous=True)
+
+
+def answer_span(name: str, encoder: tuple[Rule, ...]) -> HuggingFaceClass:
+    return HuggingFaceClass(name, (*encoder, *ANSWER_SPAN), classes="answer_span")
+
+
+def sequence_class(name: str, pooled: tuple[Rule, ...], head: tuple[Rule, ...] = SEQUENCE_CLASS) -> HuggingFaceClass:
+    """`pooled` = encoder and pooler."""
+    return HuggingFaceClass(name, (*pooled, *head), classes="sequence_class", ambiguous=True)
+
+
+def choice(name: str, pooled: tuple[Rule, ...]) -> HuggingFaceClass:
+    return HuggingFaceClass(name, (*pooled, *CHOICE), ambiguous=True)
+
+
+def classes_of(family: str, encoder: tuple[Rule, ...]) -> tuple[HuggingFaceClass, ...]:
+    """The classes of BERT, which several families have word for word."""
+    pooled = (*encoder, *POOLER)
+    return (
+        HuggingFaceClass(f"{family}ForPreTraining", (*pooled, *MASKED_TOKEN, *NEXT_SENTENCE)),
+        HuggingFaceClass(f"{family}ForMaskedLM", (*encoder, *MASKED_TOKEN)),
+        HuggingFaceClass(f"{family}ForNextSentencePrediction", (*pooled, *NEXT_SENTENCE)),
+        sequence_class(f"{family}ForSequenceClassification", pooled),
+        token_class(f"{family}ForTokenClassification", encoder),
+        choice(f"{family}ForMultipleChoice", pooled),
+        answer_span(f"{family}ForQuestionAnswering", encoder),
+        HuggingFaceClass(f"{family}Model", pooled, bare=True),
+    )
+
 
 FIELDS = {
     "vocabulary": "vocab_size",
@@ -69,19 +101,5 @@ DEFAULTS = {
 """What their config class takes for a key that config.json leaves out."""
 
 FAMILY = Family(
-    model_type="bert",
-    prefix="bert.",
-    fields=FIELDS,
-    defaults=DEFAULTS,
-    classes=(
-        HuggingFaceClass("BertForPreTraining", (*ENCODER, *POOLER, *MASKED_TOKEN, *NEXT_SENTENCE)),
-        HuggingFaceClass("BertForMaskedLM", (*ENCODER, *MASKED_TOKEN)),
-        HuggingFaceClass(
-            "BertForSequenceClassification",
-            (*ENCODER, *POOLER, *both("heads.sequence_class.dense", "classifier")),
-            classes="sequence_class",
-        ),
-        HuggingFaceClass("BertForTokenClassification", (*ENCODER, *TOKEN_CLASS), classes="token_class"),
-        HuggingFaceClass("BertModel", (*ENCODER, *POOLER), bare=True),
-    ),
+    model_type="bert", prefix="bert.", fields=FIELDS, defaults=DEFAULTS, classes=classes_of("Bert", ENCODER)
 )

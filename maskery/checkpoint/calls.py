@@ -12,11 +12,19 @@ from maskery.errors import InputError
 from maskery.model.config import VISIBILITIES, Shape
 from maskery.model.layout import layout_of
 from maskery.model.transformer import Inputs, Network
+from maskery.model.visibility import Visibility
 
 
 def prepare(
-    network: Network, ids: Tensor, mask: Tensor | None, segments: Tensor | None, positions: Tensor | None
+    network: Network,
+    ids: Tensor,
+    mask: Tensor | None,
+    segments: Tensor | None,
+    positions: Tensor | None,
+    visibility: str | None = None,
+    tasks: Tensor | None = None,
 ) -> Inputs:
+    reader = network.visibility if visibility is None else _visibility(visibility, segments)
     shape, device = network.shape, network.embeddings.tokens.device
     ids = _whole_numbers("ids", ids, device)
     if ids.ndim != 2 or 0 in ids.shape:
@@ -33,12 +41,46 @@ def prepare(
                 f"{name} have the shape {tuple(given.shape)}, ids {tuple(ids.shape)}", repair="give one a slot"
             )
     _in_range("id", ids, real, shape.vocabulary, "the tokenizer does not belong to this model")
-    _in_range("segment", segments, real, max(1, shape.segments), "use segments below this number, or none")
+    known = shape.segments or (2 if "document" in reader.needs else 1)  # without vectors they still part the row
+    _in_range("segment", segments, real, known, "use segments below this number, or none")
     limit = network.embeddings.positions.limit
     if limit is not None:
         _require_room(positions, real, limit, shape)
-    slots = {name: torch.zeros_like(ids) for name in VISIBILITIES.get(shape.visibility).needs}
-    return Inputs(ids=ids, layout=layout_of(real), segments=segments, positions=positions, slots=slots)
+    slots = {"document": _pieces(segments, real)} if "document" in reader.needs else {}
+    if tasks is not None:
+        slots["task"] = _tasks(tasks, ids, real, shape)
+    return Inputs(
+        ids=ids, layout=layout_of(real), segments=segments, positions=positions, slots=slots, visibility=reader
+    )
+
+
+def _tasks(tasks: Tensor, ids: Tensor, real: Tensor, shape: Shape) -> Tensor:
+    tasks = _whole_numbers("tasks", tasks, ids.device)
+    if tasks.shape != ids.shape:
+        raise InputError(f"tasks have the shape {tuple(tasks.shape)}, ids {tuple(ids.shape)}", repair="give one a slot")
+    if not shape.tasks:
+        raise InputError("tasks given to a model that knows none", repair="leave tasks out")
+    _in_range("task", tasks, real, shape.tasks, "use tasks below this number, or none")
+    return tasks
+
+
+def _visibility(name: str, segments: Tensor | None) -> Visibility:
+    if name == "prefix" and segments is None:
+        raise InputError(
+            'visibility "prefix" reads a source and what follows it, and nothing tells them apart',
+            repair="segments=, one number for the source and another for what follows; all one number: a source alone",
+        )
+    return VISIBILITIES.get(name)()
+
+
+def _pieces(segments: Tensor, real: Tensor) -> Tensor:
+    """(B,T) the number of each slot's piece of its row: a new one begins where the segment is another than that of the
+    real slot before."""
+    order = torch.argsort((~real).long(), dim=1, stable=True)  # real slots first, wherever the padding stands
+    packed = segments.gather(1, order)
+    begins = torch.zeros_like(packed)
+    begins[:, 1:] = packed[:, 1:] != packed[:, :-1]
+    return torch.zeros_like(packed).scatter(1, order, begins.cumsum(1))
 
 
 def _whole_numbers(name: str, given: Tensor, device: torch.device) -> Tensor:

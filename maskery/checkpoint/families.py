@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from maskery.checkpoint import bert, roberta
+from maskery.checkpoint import albert, bert, distilbert, electra, ernie, nezha, roberta
 from maskery.checkpoint.family import Family
+from maskery.checkpoint.state import fitting_class
 from maskery.model.config import Shape
 
 OWN = "maskery"
 """The type of a folder with our own config and our own tensor names."""
 
-FAMILIES: dict[str, Family] = {family.model_type: family for family in (bert.FAMILY, roberta.FAMILY)}
+FAMILIES: dict[str, Family] = {
+    module.FAMILY.model_type: module.FAMILY for module in (bert, roberta, albert, electra, distilbert, nezha, ernie)
+}
+"""In the order in which they are preferred where several will do."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,16 @@ class Choice:
 
 
 def choose(shape: Shape, names: Iterable[str], pad: int | None, prefer: str | None = None) -> Choice:
-    """The family for a network of this shape with tensors of these (our) names; `prefer` is tried first."""
-    held = list(names)
-    order = sorted(FAMILIES.values(), key=lambda family: family.model_type != prefer)
-    against = {family.model_type: family.objections(shape, held, pad) for family in order}
-    for family in order:
-        if not against[family.model_type]:
-            return Choice(family)
+    """The family for a network of this shape with tensors of these (our) names: `prefer` if it will do, otherwise the
+    one whose class leaves the fewest tensors over."""
+    held = set(names)
+    against = {name: family.objections(shape, held, pad) for name, family in FAMILIES.items()}
+    able = [family for name, family in FAMILIES.items() if not against[name]]
+    if able:
+        return Choice(min(able, key=lambda each: (each.model_type != prefer, _left_over(each, held, shape))))
     fewest = min(against, key=lambda name: len(against[name]))
     return Choice(None, tuple(f"{fewest} cannot express: {reason}" for reason in against[fewest]))
+
+
+def _left_over(family: Family, held: set[str], shape: Shape) -> int:
+    return len(held - fitting_class(family, held, shape, {}).ours(shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,16 +24,27 @@ ACTIVATIONS = {
 }
 """Their name -> ours; the first name of each is the one written."""
 
-FIXED: dict[str, Any] = {"positions": "learned", "norm": "post", "visibility": "full"}
-"""Fields of our shape for which these families know one value only."""
+FIXED: dict[str, Any] = {
+    "positions": "learned",
+    "norm": "post",
+    "visibility": "full",
+    "share": "none",
+    "groups": 1,
+    "clip": 64,
+    "buckets": 32,
+    "tasks": 0,
+}
+"""Fields of our shape for which BERT and its like know one value only."""
 
-UNSUPPORTED = {
+Allowed = Mapping[str, tuple[Any, ...]]
+"""Keys of config.json that change the network -> the values under which it is the one we have; the first is usual."""
+
+ALLOWED: Allowed = {
     "is_decoder": (False, None),
     "add_cross_attention": (False, None),
     "pruned_heads": ({}, None),
     "position_embedding_type": ("absolute", None),
 }
-"""Keys of config.json that change the network, with the values under which it is the one we have."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +54,14 @@ class HuggingFaceClass:
     bare: bool = False
     """The encoder itself: its names carry no prefix."""
     classes: str = ""
-    """The head whose number of classes config.json tells. Such a class is only read when config.json names it."""
+    """The head whose number of classes config.json tells."""
+    ambiguous: bool = False
+    """Its head has the name of another class's head, so that it is only read when config.json names the class."""
+    allowed: Allowed = field(default_factory=dict)
+    """What it asks of config.json beyond what its family asks."""
 
-    def ours(self, layers: int) -> set[str]:
-        return {rule.ours for rule in expand(self.rules, layers) if rule.op in ("same", "stack3")}
+    def ours(self, shape: Shape) -> set[str]:
+        return {rule.ours for rule in expand(self.rules, shape) if rule.op in ("same", "stack3")}
 
 
 @dataclass(frozen=True)
@@ -58,10 +73,24 @@ class Family:
     defaults: Mapping[str, Any]
     classes: tuple[HuggingFaceClass, ...]
     """In the order in which a set of tensors is tried on them; the bare class is the last."""
+    fixed: Mapping[str, Any] = field(default_factory=lambda: FIXED)
+    """Field of our shape -> the one value that the family has."""
+    allowed: Allowed = field(default_factory=lambda: ALLOWED)
+    parts: tuple[str, ...] = ("embeddings.", "encoder.", "pooler.")
+    """What their names of the encoder begin with, after the prefix."""
+    activation_key: str = "hidden_act"
+    switches: Mapping[str, str] = field(default_factory=dict)
+    """Field of our shape -> key of config.json that says whether its number counts, or is 0 in truth."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of keys, understood on the way in."""
     offset_from_pad: bool = False
     """Positions are counted from the padding id + 1 instead of 0."""
     masked_activation: str = ""
-    """The activation that its masked token head uses whatever hidden_act says."""
+    """The activation that its masked token head uses whatever the config says."""
+    remark: str = ""
+    """What to say of a folder that is written as this family."""
+    always_projects: bool = False
+    """Embeddings pass through a matrix even where their width is that of the layers, which ours do not."""
 
     def named(self, config: Mapping[str, Any]) -> HuggingFaceClass | None:
         """The class that config.json names, if it is one of ours."""
@@ -71,27 +100,34 @@ class Family:
 
     def shape_of(self, config: Mapping[str, Any]) -> Shape:
         """config.json -> our shape."""
-        for key, allowed in UNSUPPORTED.items():
-            if config.get(key) not in allowed:
+        named = self.named(config)
+        for key, allowed in {**self.allowed, **(named.allowed if named else {})}.items():
+            if key in config and config[key] not in allowed:
                 raise CheckpointError(
                     f"{key} = {config[key]!r} is not supported", repair=f"use a model with {key} = {allowed[0]!r}"
                 )
-        values = {**self.defaults, **{key: value for key, value in config.items() if value is not None}}
-        activation = values["hidden_act"]
+        given = {self.aliases.get(key, key): value for key, value in config.items() if value is not None}
+        values = {**self.defaults, **given}
+        activation = values[self.activation_key]
         if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise CheckpointError(
-                f"hidden_act = {activation!r} is not supported", repair=f"supported: {', '.join(ACTIVATIONS)}"
+                f"{self.activation_key} = {activation!r} is not supported",
+                repair=f"supported: {', '.join(ACTIVATIONS)}",
             )
-        rows, offset = values["max_position_embeddings"], self._offset(values)
-        plain = {ours: values[theirs] for ours, theirs in self.fields.items()}
-        plain |= FIXED | {"activation": ACTIVATIONS[activation], "embedding": values["hidden_size"]}
-        plain |= {"max_length": rows - offset if isinstance(rows, int) else rows, "position_offset": offset}
         try:
-            return Shape.model_validate(plain, strict=True)
+            return Shape.model_validate(self._plain(values, activation), strict=True)
         except ValidationError as error:
             raise CheckpointError(
                 f"values that make no model: {self._problems(error)}", repair="fetch or save config.json again"
             ) from None
+
+    def _plain(self, values: Mapping[str, Any], activation: str) -> dict[str, Any]:
+        rows, offset = values["max_position_embeddings"], self._offset(values)
+        plain = dict(self.fixed) | {ours: values[theirs] for ours, theirs in self.fields.items()}
+        plain |= {ours: 0 for ours, switch in self.switches.items() if not values[switch]}
+        plain |= {"activation": ACTIVATIONS[activation], "position_offset": offset}
+        plain.setdefault("embedding", plain["width"])
+        return plain | {"max_length": rows - offset if isinstance(rows, int) else rows}
 
     def _offset(self, values: Mapping[str, Any]) -> int:
         if not self.offset_from_pad:
@@ -105,19 +141,23 @@ class Family:
 
     def _problems(self, error: ValidationError) -> str:
         """Pydantic's complaints in the words of config.json."""
-        keys = {**self.fields, "max_length": "max_position_embeddings", "activation": "hidden_act"}
+        keys = {"max_length": "max_position_embeddings", "activation": self.activation_key, **self.fields}
         lines = []
         for each in error.errors():
-            field = str(each["loc"][0]) if each["loc"] else ""
-            given = f" = {each['input']!r}" if field else ""
-            lines.append(f"{keys.get(field, field)}{given}: {each['msg']}".lstrip(": "))
+            place = str(each["loc"][0]) if each["loc"] else ""
+            given = f" = {each['input']!r}" if place else ""
+            lines.append(f"{keys.get(place, place)}{given}: {each['msg']}".lstrip(": "))
         return "; ".join(lines)
 
     def config_of(self, shape: Shape, pad: int | None) -> dict[str, Any]:
         """Our shape -> config.json; only for a shape without objections."""
         names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
         config: dict[str, Any] = {theirs: getattr(shape, ours) for ours, theirs in self.fields.items()}
-        config["hidden_act"] = names[shape.activation]
+        for ours, switch in self.switches.items():
+            config[switch] = bool(getattr(shape, ours))
+            if not config[switch]:
+                config[self.fields[ours]] = self.defaults[self.fields[ours]]
+        config[self.activation_key] = names[shape.activation]
         config["max_position_embeddings"] = shape.max_length + shape.position_offset
         if self.offset_from_pad:
             config["pad_token_id"] = shape.position_offset - 1
@@ -128,12 +168,14 @@ class Family:
     def objections(self, shape: Shape, names: Iterable[str], pad: int | None) -> list[str]:
         """Why this family cannot express a network of this shape with tensors of these (our) names."""
         found = [
-            f"{field} = {getattr(shape, field)!r}" for field, only in FIXED.items() if getattr(shape, field) != only
+            f"{name} = {getattr(shape, name)!r}" for name, only in self.fixed.items() if getattr(shape, name) != only
         ]
-        found += [f"{field} is unknown to it" for field in sorted(self._unknown(shape))]
-        if shape.embedding != shape.width:
+        found += [f"{name} is unknown to it" for name in sorted(self._unknown(shape))]
+        if "embedding" not in self.fields and shape.embedding != shape.width:
             found.append(f"embedding {shape.embedding} differs from width {shape.width}")
-        if shape.segments == 0:
+        if self.always_projects and shape.embedding == shape.width:
+            found.append(f"embedding {shape.embedding} is the width, and it would still project it")
+        if "segments" in self.fields and shape.segments == 0:
             found.append("segments = 0")
         found += self._offset_objections(shape, pad)
         has_head = any(name.startswith("heads.masked_token.") for name in names)
@@ -150,8 +192,11 @@ class Family:
             return [f"position_offset = {shape.position_offset} is not the padding id {pad} + 1"]
         return []
 
+    def told(self) -> set[str]:
+        """The fields of our shape that some table of the family speaks of."""
+        return {*self.fields, *self.fixed, "activation", "embedding", "max_length", "position_offset"}
+
     def _unknown(self, shape: Shape) -> set[str]:
         """Fields of the shape that no table mentions, and that are not at their default."""
-        told = {*self.fields, *FIXED, "activation", "embedding", "max_length", "position_offset"}
-        others = set(type(shape).model_fields) - told
-        return {field for field in others if getattr(shape, field) != type(shape).model_fields[field].default}
+        others = set(type(shape).model_fields) - self.told()
+        return {name for name in others if getattr(shape, name) != type(shape).model_fields[name].default}

@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from maskery import files
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.locate import CONFIG, is_run, write_manifest
+from maskery.checkpoint.locate import CONFIG, GENERATOR, is_run, write_manifest
 from maskery.checkpoint.state import Origin, export_state, fitting_class
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
 from maskery.errors import ExistsError
 from maskery.model.transformer import Network
+from maskery.system import System
 
 if TYPE_CHECKING:
     from maskery.text.tokenizer import Tokenizer
@@ -40,9 +41,27 @@ class Saved:
     """What a user should be told."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """A second network that is saved with a model, in a folder of its own inside the model's. What it has in common
+    with the model is written again, so that it can be opened alone; loading both makes it one again."""
+
+    network: Network
+    heads: Heads
+    origin: Origin | None = None
+
+
+def beside(system: System) -> Beside | None:
+    """The generator of a system, if it has one."""
+    return None if system.generator is None else Beside(system.generator, system.heads_of(system.generator))
+
+
 def state_of(network: Network, heads: Heads) -> dict[str, Tensor]:
-    """Every tensor of a model by our names."""
-    state: dict[str, Tensor] = {name: each.detach() for name, each in network.named_parameters()}
+    """Every tensor of a model by our names, borrowed ones too."""
+    borrowed = {f"embeddings.{name}": each for name, each in network.embeddings.borrowed().items()}
+    state: dict[str, Tensor] = {
+        name: each.detach() for name, each in {**dict(network.named_parameters()), **borrowed}.items()
+    }
     for head, module in heads.items():
         state |= {f"heads.{head}.{name}": each.detach() for name, each in module.named_parameters()}
     return state
@@ -55,12 +74,14 @@ def write_model(
     tokenizer: Tokenizer | None,
     *,
     origin: Origin | None = None,
+    generator: Beside | None = None,
+    prefer: str | None = None,
 ) -> Saved:
     """Write config, weights and tokenizer into an existing folder. The manifest is left to the caller, who may have
-    more files to add: `write_manifest(folder, names)`."""
+    more files to add: `write_manifest(folder, names)`. `prefer` is the family to write where several will do."""
     shape, state = network.shape, state_of(network, heads)
     pad = None if tokenizer is None else tokenizer.specials.pad
-    choice = choose(shape, state, pad, prefer=origin.model_type if origin else None)
+    choice = choose(shape, state, pad, prefer=origin.model_type if origin else prefer)
     if choice.family is None:
         config, weights, rest, notes = _own(network, state, choice)
     else:
@@ -72,8 +93,20 @@ def write_model(
         write_safetensors(folder / HEADS, rest)
         names.append(HEADS)
     if tokenizer is not None:
-        names += tokenizer.save(folder, max_length=None if origin else shape.max_length)
+        limit = None if origin else shape.max_length
+        names += tokenizer.save(folder, max_length=limit, segments=origin is not None or shape.segments > 1)
+    if generator is not None:
+        inside = _write_beside(folder / GENERATOR, generator, tokenizer, choice.name)
+        names += [f"{GENERATOR}/{name}" for name in (*inside.files, files.MANIFEST)]
+        notes += [f"{GENERATOR}: {note}" for note in inside.notes]
     return Saved(files=tuple(names), family=choice.name, notes=tuple(notes))
+
+
+def _write_beside(folder: Path, second: Beside, tokenizer: Tokenizer | None, family: str) -> Saved:
+    folder.mkdir()
+    saved = write_model(folder, second.network, second.heads, tokenizer, origin=second.origin, prefer=family)
+    write_manifest(folder, saved.files)
+    return saved
 
 
 _Written = tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor], list[str]]
@@ -92,8 +125,8 @@ def _hugging_face(
     if origin is not None and origin.model_type != family.model_type:
         origin = None
     before = dict(origin.config) if origin else {}
-    chosen = fitting_class(family, set(state), shape.layers, before)
-    weights, rest, widened = export_state(family, chosen, state, shape.layers, origin)
+    chosen = fitting_class(family, set(state), shape, before)
+    weights, rest, widened = export_state(family, chosen, state, shape, origin)
     config = before or {"dtype": "float32"}
     if widened:
         config |= {key: "float32" for key in ("dtype", "torch_dtype") if key in before} or {"dtype": "float32"}
@@ -101,13 +134,14 @@ def _hugging_face(
         config |= family.config_of(shape, pad)
     config |= {"model_type": family.model_type, "architectures": [chosen.name]}
     config |= _labels(chosen, state, before)
-    notes = _widened_note(widened)
+    notes = [f"saved as {family.model_type}: {family.remark}"] if family.remark and not before else []
+    notes += _widened_note(widened)
     if before and family.named(before) is not chosen:
         notes.append(f"saved as {chosen.name}, the class that holds these tensors")
     if rest:
         kinds = ", ".join(sorted({".".join(name.split(".")[:-1]) for name in rest}))
         notes.append(f"{HEADS} holds what {chosen.name} has no place for: {kinds}")
-    if chosen.bare and "pooler.weight" not in state:
+    if chosen.bare and "pooler.weight" in chosen.ours(shape) - set(state):
         notes.append(f"there is no pooler: {chosen.name} of Hugging Face will make an untrained one")
     return config, weights, rest, notes
 
@@ -125,7 +159,10 @@ def _labels(chosen: HuggingFaceClass, state: Mapping[str, Tensor], before: Mappi
     """The number of classes, which Hugging Face reads from the names of the labels."""
     if not chosen.classes:
         return {}
-    number = int(state[f"heads.{chosen.classes}.dense.weight"].shape[0])
+    inside = f"heads.{chosen.classes}"
+    last = state.get(f"{inside}.answer.weight", state.get(f"{inside}.dense.weight"))
+    assert last is not None, "a class is chosen because its tensors are there"
+    number = int(last.shape[0])
     names = before.get("id2label")
     if (isinstance(names, dict) and len(names) == number) or (names is None and before and number == 2):
         return {}
@@ -143,6 +180,7 @@ def save_model(
     tokenizer: Tokenizer | None,
     *,
     origin: Origin | None = None,
+    generator: Beside | None = None,
     replace: bool = False,
 ) -> Saved:
     """Write a whole model folder. A path that exists is refused, unless it is an empty folder or to be replaced."""
@@ -152,9 +190,9 @@ def save_model(
             "something is there already", where=Path(path), repair="give a new path, or save(path, replace=True)"
         )
     if _is_empty(folder) or is_run(folder):
-        return _fill(folder, network, heads, tokenizer, origin)
+        return _fill(folder, network, heads, tokenizer, origin, generator)
     with files.new_folder(folder) as temporary:
-        saved = write_model(temporary, network, heads, tokenizer, origin=origin)
+        saved = write_model(temporary, network, heads, tokenizer, origin=origin, generator=generator)
         write_manifest(temporary, saved.files)
         if folder.exists():
             _keep_others(folder, temporary)
@@ -167,7 +205,7 @@ def _is_empty(folder: Path) -> bool:
 
 def _keep_others(folder: Path, temporary: Path) -> None:
     """What a folder holds besides its model goes along into the folder that takes its place."""
-    model = {HEADS, INDEX, PICKLE, *(path.name for path in temporary.iterdir())}
+    model = {HEADS, INDEX, PICKLE, GENERATOR, *(path.name for path in temporary.iterdir())}
     for path in folder.iterdir():
         if path.name in model or files.is_leftover(path):
             continue
@@ -178,20 +216,32 @@ def _keep_others(folder: Path, temporary: Path) -> None:
 
 
 def save_into(
-    folder: Path, network: Network, heads: Heads, tokenizer: Tokenizer | None, say: Callable[[str], None]
+    folder: Path,
+    network: Network,
+    heads: Heads,
+    tokenizer: Tokenizer | None,
+    say: Callable[[str], None],
+    generator: Beside | None = None,
 ) -> Saved:
     """Put a run's final model at the top of its folder, telling what is worth telling."""
-    saved = _fill(folder, network, heads, tokenizer, None)
+    saved = _fill(folder, network, heads, tokenizer, None, generator)
     for note in saved.notes:
         say(note)
     return saved
 
 
-def _fill(folder: Path, network: Network, heads: Heads, tokenizer: Tokenizer | None, origin: Origin | None) -> Saved:
+def _fill(
+    folder: Path,
+    network: Network,
+    heads: Heads,
+    tokenizer: Tokenizer | None,
+    origin: Origin | None,
+    generator: Beside | None,
+) -> Saved:
     """Put a model into an empty folder or a run's. config.json goes first and comes last: without it there is no
     model here, and a run stands for its newest checkpoint."""
     with files.scratch_folder(folder / "model", folder) as made:
-        saved = write_model(made, network, heads, tokenizer, origin=origin)
+        saved = write_model(made, network, heads, tokenizer, origin=origin, generator=generator)
         write_manifest(made, saved.files)
         with files.writing(folder):
             files.sync_inside(made)
@@ -203,8 +253,10 @@ def _move_in(made: Path, folder: Path, names: set[str]) -> None:
     (folder / CONFIG).unlink(missing_ok=True)
     for name in {HEADS, INDEX, PICKLE} - names:
         (folder / name).unlink(missing_ok=True)
+    if (folder / GENERATOR).is_dir():
+        files.remove_folder(folder / GENERATOR)
     files.sync(folder)
-    for name in sorted(names - {CONFIG}):
+    for name in sorted({name.partition("/")[0] for name in names} - {CONFIG}):
         os.replace(made / name, folder / name)
     files.sync(folder)
     os.replace(made / CONFIG, folder / CONFIG)

@@ -1,4 +1,8 @@
-"""Heads by name: those of objectives, and the classifiers of tasks, whose number of classes the tensors tell."""
+"""Heads by name: those of objectives, and those of tasks, whose number of classes the tensors tell.
+
+A head of a task reads the pooled state of a row, the state of its first slot (then it has a layer more, whose
+activation its name tells), or every slot.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,24 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from maskery.errors import InputError
 from maskery.model.config import Shape
-from maskery.model.heads import ClassHead
-from maskery.objectives.config import OBJECTIVES
+from maskery.model.heads import ClassHead, TokenHead, TwoLayerHead
+from maskery.model.transformer import Hidden, Network
+from maskery.objectives.config import OBJECTIVES, PAIR_OF
 
-CLASSIFIERS = ("sequence_class", "token_class")
+POOLED = ("sequence_class", "choice")
+FIRST = {
+    "sequence_class_gelu": "gelu",
+    "sequence_class_relu": "relu",
+    "choice_gelu": "gelu",
+    "choice_relu": "relu",
+}
+"""Head -> its activation."""
+EVERY = ("token_class", "answer_span")
+TASKS = (*POOLED, *FIRST, *EVERY)
+SAID = {"answer_span": 2, "choice": 1, "choice_gelu": 1, "choice_relu": 1}
+"""Heads whose number of scores is no choice: where a span begins and ends, how good an answer is."""
 
 
 def names_of_heads(state: Mapping[str, Tensor]) -> list[str]:
@@ -19,7 +36,33 @@ def names_of_heads(state: Mapping[str, Tensor]) -> list[str]:
 
 def build_head(name: str, shape: Shape, tensors: Mapping[str, Tensor]) -> nn.Module | None:
     """A head for `tensors` (named inside the head); None for a name that we do not know."""
-    if name in CLASSIFIERS:
-        weight = tensors.get("dense.weight")
-        return None if weight is None or weight.ndim != 2 else ClassHead(shape.width, int(weight.shape[0]))
+    if name in TASKS:
+        weight = tensors.get("answer.weight" if name in FIRST else "dense.weight")
+        return None if weight is None or weight.ndim != 2 else task_head(name, shape, int(weight.shape[0]))
     return OBJECTIVES.get(name)().head(shape) if name in OBJECTIVES.names() else None
+
+
+def task_head(name: str, shape: Shape, classes: int) -> nn.Module:
+    """A head of a task, its numbers not yet set."""
+    classes = SAID.get(name, classes)
+    return TwoLayerHead(shape.width, classes, FIRST[name]) if name in FIRST else ClassHead(shape.width, classes)
+
+
+def scores_of(name: str, head: nn.Module, network: Network, hidden: Hidden) -> Tensor:
+    """(B,C) of a head that reads a row as a whole, (B,T,C) or (B,T) of one that reads its slots, zeros at padding."""
+    if isinstance(head, TokenHead):
+        return hidden.layout.unpack(head(hidden.packed, network.embeddings.tokens))
+    if name in EVERY or name == "replaced_token":
+        return hidden.layout.unpack(head(hidden.packed))
+    if name in FIRST:
+        read = hidden.packed.index_select(0, hidden.layout.first_places())
+    elif name not in (*POOLED, *PAIR_OF):
+        raise InputError(
+            f"the head {name} reads more than rows", repair=f"give it what it reads: model.heads[{name!r}](...)"
+        )
+    elif hidden.pooled is None:
+        raise InputError(f"the head {name} reads pooled states, and this model has no pooler", repair="train one")
+    else:
+        read = hidden.pooled
+    found: Tensor = head(read)
+    return found

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.family import Family
 from maskery.checkpoint.heads import build_head, names_of_heads
-from maskery.checkpoint.locate import CONFIG, has_tokenizer, locate, placed, read_config, verify
+from maskery.checkpoint.locate import CONFIG, GENERATOR, has_tokenizer, locate, placed, read_config, verify
 from maskery.checkpoint.model import Model
-from maskery.checkpoint.state import Imported, LoadReport, Origin, float32, import_state
+from maskery.checkpoint.state import Imported, LoadReport, Origin, float32, import_state, same_bits
 from maskery.checkpoint.tensors import HEADS, read_safetensors, read_weights, require_finite
 from maskery.errors import CheckpointError, UnknownName
 from maskery.model.config import Shape
@@ -25,13 +25,37 @@ from maskery.text.tokenizer import Tokenizer
 
 Built = TypeVar("Built", bound=nn.Module)
 
+_MOST_SHARING = 1000
+"""Layers that share their weights have no tensors to be counted by."""
 _OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save the folder again"
 
 
 def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
-    """The model in a folder, in float32 and evaluation mode."""
+    """The model in a folder, in float32 and evaluation mode; with its generator, if the folder holds one."""
     folder, note = locate(Path(path))
     verify(folder)
+    model = _load(folder, allow_pickle, note)
+    if (folder / GENERATOR / CONFIG).is_file():
+        model.generator = tied(_load(folder / GENERATOR, allow_pickle), model, folder / GENERATOR)
+    return model
+
+
+def tied(second: Model, model: Model, folder: Path) -> Model:
+    """The second network with the model's embeddings in the place of its copies of them."""
+    network = Network(second.config, pooler=second.network.pooler is not None, lender=model.network)
+    theirs = dict(second.network.embeddings.named_parameters())
+    for name, ours in network.embeddings.borrowed().items():
+        if name not in theirs or not same_bits(theirs.pop(name), ours):
+            raise CheckpointError(
+                f"embeddings.{name} differs from the model's, of which it should be a copy",
+                where=folder,
+                repair=f"fetch or save the whole folder again; to use both apart, move {GENERATOR}/ elsewhere",
+            )
+    network.load_state_dict({name: second.network.state_dict()[name] for name in network.state_dict()})
+    return Model(network, second.heads, second.tokenizer, origin=second.origin, report=second.report)
+
+
+def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
     config = read_config(folder)
     family = FAMILIES.get(config["model_type"])
     try:
@@ -50,7 +74,7 @@ def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
     network, heads = _build(shape, imported, folder)
     tokenizer = Tokenizer.load(folder) if has_tokenizer(folder) else None
     _check_expressed(family, shape, imported, folder)
-    _compare_vocabularies(shape, tokenizer, imported)
+    _require_room_for_pieces(shape, tokenizer, folder)
     report = LoadReport(
         missing=tuple(name for name, ours in imported.missing.items() if ours not in imported.state),
         unused=tuple(sorted(imported.unused)),
@@ -80,17 +104,16 @@ def _own_shape(config: Mapping[str, Any]) -> Shape:
 
 def _require_layers(shape: Shape, tensors: Mapping[str, Tensor], folder: Path) -> None:
     """Before anything is made as large as config.json says."""
-    if shape.layers > len(tensors):
+    if shape.layers > (len(tensors) if shape.share == "none" else _MOST_SHARING):
+        told = f"there are only {len(tensors)} tensors" if shape.share == "none" else f"{_MOST_SHARING} is the most"
         raise CheckpointError(
-            f"config.json says {shape.layers} layers, but there are only {len(tensors)} tensors",
-            where=folder,
-            repair=_OTHER_WEIGHTS,
+            f"config.json says {shape.layers} layers, but {told}", where=folder, repair=_OTHER_WEIGHTS
         )
 
 
 def _import(family: Family | None, config: Mapping[str, Any], tensors: dict[str, Tensor], shape: Shape) -> Imported:
     if family is not None:
-        return import_state(family, family.named(config), tensors, shape.layers)
+        return import_state(family, family.named(config), tensors, shape)
     imported = Imported()
     imported.state = {name: float32(name, tensor, imported) for name, tensor in tensors.items()}
     return imported
@@ -184,8 +207,11 @@ def _check_expressed(family: Family | None, shape: Shape, imported: Imported, fo
         )
 
 
-def _compare_vocabularies(shape: Shape, tokenizer: Tokenizer | None, imported: Imported) -> None:
+def _require_room_for_pieces(shape: Shape, tokenizer: Tokenizer | None, folder: Path) -> None:
     if tokenizer is not None and tokenizer.vocabulary > shape.vocabulary:
-        imported.notes.append(
-            f"the tokenizer has {tokenizer.vocabulary} pieces, the model only {shape.vocabulary}: it may be another's"
+        raise CheckpointError(
+            f"the tokenizer has {tokenizer.vocabulary} pieces, the model vectors for {shape.vocabulary} only: "
+            "it belongs to another model",
+            where=folder,
+            repair="put the model's own tokenizer into the folder, or take this one out to load the weights alone",
         )

@@ -12,6 +12,8 @@ from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 
 CONFIG = "config.json"
+GENERATOR = "generator"
+"""The folder of a second network, inside that of its model."""
 RECIPE = "recipe.toml"
 CHECKPOINTS = "checkpoints"
 _FORMAT = 1

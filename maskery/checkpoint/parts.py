@@ -1,14 +1,14 @@
-"""What a model costs: parameters by part, the arithmetic of its embedding, memory and operations."""
+"""What a model is made of: parameters by part, and the arithmetic of its embedding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from maskery.model.config import Shape
-from maskery.model.cost import forward_flops
 from maskery.model.transformer import Network
 
 
@@ -49,12 +49,70 @@ def embedding_arithmetic(shape: Shape) -> dict[str, Any]:
     return {"words": words, "projection": projection, "total": total, "undivided": undivided, "line": line}
 
 
-def memory(total: int) -> dict[str, int]:
-    """Bytes in float32: the weights; weights, gradients and the two averages of Adam. Activations come on top."""
-    return {"weights_bytes": 4 * total, "training_bytes": 16 * total}
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Some of a network's own parameters; what it borrows is counted at the owner."""
+
+    of: str
+    """embeddings, layers, pooler or heads."""
+    name: str
+    each: int
+    """Numbers in one of them."""
+    held: int = 1
+    """How many there are."""
+    used: int = 1
+    """How many layers use one."""
+
+    @property
+    def count(self) -> int:
+        return self.each * self.held
+
+    def plain(self) -> dict[str, Any]:
+        return {"of": self.of, "name": self.name, "parameters": self.count, "held": self.held, "used": self.used}
 
 
-def operations(shape: Shape, length: int) -> dict[str, int]:
-    """Multiplications and additions a token in rows of `length`, no head; training takes three times as many."""
-    forward = round(forward_flops(shape, length))
-    return {"length": length, "forward_per_token": forward, "training_per_token": 3 * forward}
+_HALVES = {
+    "attention": "attention",
+    "attention_norm": "attention norm",
+    "up": "feed-forward",
+    "down": "feed-forward",
+    "feedforward_norm": "feed-forward norm",
+}
+"""The modules of a layer, and what they are called."""
+
+
+def parts_of(network: Network, heads: Mapping[str, nn.Module]) -> list[Part]:
+    """Everything of its own that a network and the heads on it have; together all parameters, each once."""
+    parts = [Part(of="embeddings", name=name, each=many) for name, many in _grouped(network.embeddings).items()]
+    parts += _layers(network)
+    if network.norm is not None:
+        parts.append(Part(of="layers", name="last norm", each=count(network.norm.parameters())))
+    if network.pooler is not None:
+        parts.append(Part(of="pooler", name="pooler", each=count(network.pooler.parameters())))
+    parts += [Part(of="heads", name=name, each=count(head.parameters())) for name, head in heads.items()]
+    return parts
+
+
+def _grouped(module: nn.Module) -> dict[str, int]:
+    """Numbers below each name of a module's own."""
+    found: dict[str, int] = {}
+    for name, parameter in module.named_parameters():
+        first = name.partition(".")[0]
+        found[first] = found.get(first, 0) + parameter.numel()
+    return found
+
+
+def _layers(network: Network) -> list[Part]:
+    """Each half of a layer, by how many there are and how many layers use one."""
+    sizes: dict[str, list[int]] = {name: [] for name in dict.fromkeys(_HALVES.values())}
+    for block in network.layers:
+        of_block: dict[str, int] = {}
+        for module, many in _grouped(block).items():
+            of_block[_HALVES[module]] = of_block.get(_HALVES[module], 0) + many
+        for name, many in of_block.items():
+            sizes[name].append(many)
+    layers = len(network.layers)
+    return [
+        Part(of="layers", name=name, each=held[0], held=len(held), used=layers // len(held))
+        for name, held in sizes.items()
+    ]

@@ -5,7 +5,16 @@ Its classifier's first layer with tanh on the first token is what we call the po
 
 from __future__ import annotations
 
-from maskery.checkpoint.bert import DEFAULTS, ENCODER, FIELDS, POOLER, TOKEN_CLASS
+from maskery.checkpoint.bert import (
+    DEFAULTS,
+    ENCODER,
+    FIELDS,
+    POOLER,
+    answer_span,
+    choice,
+    sequence_class,
+    token_class,
+)
 from maskery.checkpoint.family import Family, HuggingFaceClass
 from maskery.checkpoint.rules import Rule, both, same, tied
 
@@ -30,8 +39,10 @@ FAMILY = Family(
     masked_activation="gelu",
     classes=(
         HuggingFaceClass("RobertaForMaskedLM", (*ENCODER, *MASKED_TOKEN)),
-        HuggingFaceClass("RobertaForSequenceClassification", (*ENCODER, *SEQUENCE_CLASS), classes="sequence_class"),
-        HuggingFaceClass("RobertaForTokenClassification", (*ENCODER, *TOKEN_CLASS), classes="token_class"),
+        sequence_class("RobertaForSequenceClassification", ENCODER, SEQUENCE_CLASS),
+        token_class("RobertaForTokenClassification", ENCODER),
+        choice("RobertaForMultipleChoice", (*ENCODER, *POOLER)),
+        answer_span("RobertaForQuestionAnswering", ENCODER),
         HuggingFaceClass("RobertaModel", (*ENCODER, *POOLER), bare=True),
     ),
 )

@@ -5,7 +5,8 @@
 - `tied`: their second copy of a tensor that we hold once; checked on the way in.
 - `ignore`: a buffer without information, kept only to be written back.
 
-Names hold `{layer}` where a rule stands for every layer.
+Names hold `{layer}` where a rule stands for every layer. Where their name holds `{group}` instead, a group of layers
+has its weights once, and ours are those of the group's first layer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from maskery.errors import CheckpointError
+from maskery.model.config import Shape
 
 Op = Literal["same", "stack3", "tied", "ignore"]
 
@@ -31,10 +33,10 @@ class Rule:
     theirs: tuple[str, ...]
     op: Op = "same"
 
-    def at(self, layer: int) -> Rule:
+    def at(self, layer: int, group: int = 0) -> Rule:
         return Rule(
             self.ours.replace("{layer}", str(layer)),
-            tuple(name.replace("{layer}", str(layer)) for name in self.theirs),
+            tuple(name.replace("{layer}", str(layer)).replace("{group}", str(group)) for name in self.theirs),
             self.op,
         )
 
@@ -67,6 +69,12 @@ def both(ours: str, theirs: str) -> tuple[Rule, Rule]:
     return same(f"{ours}.weight", f"{theirs}.weight"), same(f"{ours}.bias", f"{theirs}.bias")
 
 
+def stacked(ours: str, theirs: tuple[str, str, str]) -> tuple[Rule, Rule]:
+    """Query, key and value: weights and biases."""
+    weight, bias = (tuple(f"{name}.{kind}" for name in theirs) for kind in ("weight", "bias"))
+    return Rule(ours, weight, "stack3"), Rule(f"{ours}_bias", bias, "stack3")
+
+
 def tied(ours: str, theirs: str) -> Rule:
     return Rule(ours, (theirs,), "tied")
 
@@ -75,12 +83,24 @@ def ignore(theirs: str) -> Rule:
     return Rule("", (theirs,), "ignore")
 
 
-def expand(rules: Iterable[Rule], layers: int) -> tuple[Rule, ...]:
-    """One rule for each layer in place of a pattern."""
+def expand(rules: Iterable[Rule], shape: Shape) -> tuple[Rule, ...]:
+    """One rule for each layer or group in place of a pattern; those for tensors that the shape has none of left out."""
     every: list[Rule] = []
     for rule in rules:
-        every += [rule.at(layer) for layer in range(layers)] if "{layer}" in rule.theirs[0] else [rule]
+        if "{layer}" in rule.theirs[0]:
+            every += [rule.at(layer) for layer in range(shape.layers)]
+        elif "{group}" in rule.theirs[0]:
+            size = shape.layers // shape.groups
+            every += [rule.at(group * size, group) for group in range(shape.groups)]
+        elif not rule.ours.startswith(_absent(shape)):
+            every.append(rule)
     return tuple(every)
+
+
+def _absent(shape: Shape) -> tuple[str, ...]:
+    """Beginnings of our names that a network of this shape has no tensors of."""
+    projection = ("embeddings.projection.",) if shape.embedding == shape.width else ()
+    return (*projection, *(() if shape.tasks else ("embeddings.tasks",)))
 
 
 def modern(name: str) -> str:

@@ -12,9 +12,7 @@ from torch import Tensor
 from maskery.checkpoint.family import Family, HuggingFaceClass
 from maskery.checkpoint.rules import Rule, expand, modern
 from maskery.errors import CheckpointError
-
-_ENCODER = ("embeddings.", "encoder.", "pooler.")
-"""What their names of the encoder begin with, after the prefix."""
+from maskery.model.config import Shape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +73,13 @@ class Imported:
 
 
 def import_state(
-    family: Family, named: HuggingFaceClass | None, tensors: Mapping[str, Tensor], layers: int
+    family: Family, named: HuggingFaceClass | None, tensors: Mapping[str, Tensor], shape: Shape
 ) -> Imported:
     """Their tensors -> ours. `named` is the class that config.json names."""
     result = Imported()
     found, source = _canonical(family, tensors, result)
-    classes = [*([named] if named else []), *(each for each in family.classes if not each.classes)]
-    rules = list(dict.fromkeys(rule for each in classes for rule in expand(each.rules, layers)))
+    classes = [*([named] if named else []), *(each for each in family.classes if not each.ambiguous)]
+    rules = list(dict.fromkeys(rule for each in classes for rule in expand(each.rules, shape)))
     used: set[str] = set()
     for rule in rules:
         if not all(name in found for name in rule.theirs) or used.intersection(rule.theirs):
@@ -95,7 +93,7 @@ def import_state(
         used.update(rule.theirs)
     used |= _import_tied(rules, found, result)
     result.unused += [source[name] for name in found if name not in used]
-    wanted = expand((named or family.classes[-1]).rules, layers)
+    wanted = expand((named or family.classes[-1]).rules, shape)
     result.missing = {
         name: rule.ours for rule in wanted if rule.op in ("same", "stack3") and rule.ours not in result.state
         for name in rule.theirs if name not in found
@@ -157,7 +155,7 @@ def _import_tied(rules: Iterable[Rule], found: Mapping[str, Tensor], result: Imp
             result.notes.append(f"{name} stands in for the tensor it is a copy of, which is not there")
             continue
         copy = float32(name, found[name], result)
-        if not _same_bits(copy, result.state[rule.ours]):
+        if not same_bits(copy, result.state[rule.ours]):
             raise CheckpointError(
                 f"{name} differs from the tensor that it should be a copy of; "
                 "an output matrix of its own is not supported",
@@ -167,28 +165,30 @@ def _import_tied(rules: Iterable[Rule], found: Mapping[str, Tensor], result: Imp
     return used
 
 
-def _same_bits(left: Tensor, right: Tensor) -> bool:
-    return torch.equal(left.contiguous().view(torch.int32), right.contiguous().view(torch.int32))
+def same_bits(left: Tensor, right: Tensor) -> bool:
+    return left.shape == right.shape and torch.equal(
+        left.contiguous().view(torch.int32), right.contiguous().view(torch.int32)
+    )
 
 
-def fitting_class(family: Family, names: set[str], layers: int, config: Mapping[str, Any]) -> HuggingFaceClass:
+def fitting_class(family: Family, names: set[str], shape: Shape, config: Mapping[str, Any]) -> HuggingFaceClass:
     """The class to write for tensors of these names: the one they came from if it holds them all, else the first
     whose tensors are all there, else the bare encoder."""
     origin = family.named(config)
-    if origin is not None and origin.ours(layers) == names:
+    if origin is not None and origin.ours(shape) == names:
         return origin
-    return next((each for each in family.classes if each.ours(layers) <= names), family.classes[-1])
+    return next((each for each in family.classes if each.ours(shape) <= names), family.classes[-1])
 
 
 def export_state(
-    family: Family, chosen: HuggingFaceClass, state: Mapping[str, Tensor], layers: int, origin: Origin | None
+    family: Family, chosen: HuggingFaceClass, state: Mapping[str, Tensor], shape: Shape, origin: Origin | None
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, torch.dtype]]:
     """Our tensors -> those of the class under its names, the rest under ours, and the original dtypes of those that
     no longer fit into them and stay in float32."""
     dtypes = origin.dtypes if origin else {}
     theirs: dict[str, Tensor] = {}
     covered: set[str] = set()
-    for rule in expand(chosen.rules, layers):
+    for rule in expand(chosen.rules, shape):
         name = rule.theirs[0]
         if rule.op == "ignore":
             theirs |= {name: origin.buffers[name]} if origin and name in origin.buffers else {}
@@ -200,7 +200,7 @@ def export_state(
     prefix = "" if chosen.bare else family.prefix
     widened: dict[str, torch.dtype] = {}
     written = {
-        (prefix + name if name.startswith(_ENCODER) else name): _narrowed(name, tensor, dtypes, widened)
+        (prefix + name if name.startswith(family.parts) else name): _narrowed(name, tensor, dtypes, widened)
         for name, tensor in theirs.items()
     }
     rest = {name: _narrowed(name, tensor, dtypes, widened) for name, tensor in state.items() if name not in covered}

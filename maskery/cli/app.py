@@ -29,6 +29,8 @@ VERBS: dict[str, Verb] = {
     "inspect": Verb("maskery.cli.inspect:inspect", "Show the rows that training will see"),
     "pretrain": Verb("maskery.cli.pretrain:pretrain", "Train a model from a recipe and a corpus"),
     "compare": Verb("maskery.cli.compare:compare", "Train several variants alike and examine them alike"),
+    "import": Verb("maskery.cli.import_:import_", "Turn a published model into a folder of ours"),
+    "export": Verb("maskery.cli.export:export", "Write a model for the tools of Hugging Face"),
     "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),
     "explain": Verb("maskery.cli.explain:explain", "Show where the attention heads look in a text"),
     "fill": Verb("maskery.cli.fill:fill", "Fill the [MASK] in a text"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery.errors import InputError
-from maskery.model.config import SIZES, ModelConfig
+from maskery.model.config import SIZES, Architecture
 from maskery.phases import phases_of
 from maskery.recipes.layers import file_layers
 from maskery.recipes.recipe import Recipe, recipe
@@ -103,7 +103,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def choices(asked: Asked, model: ModelConfig | None, resumed: bool = False) -> list[Choice]:
+def choices(asked: Asked, model: Architecture | None, resumed: bool = False) -> list[Choice]:
     """What is chosen for this command line; `model` is the shape of --from. For a run that is resumed these are the
     keys to be read from it, wherever it was started."""
     published = recipe(asked.recipe)
@@ -126,10 +126,10 @@ def resolve(asked: Asked, chosen: list[Choice], stored: Recipe | None) -> Recipe
     return recipe(asked.recipe, keys | asked.settings, size=asked.size).changed(asked.flags)
 
 
-def _shape_of(asked: Asked, model: ModelConfig) -> Choice | None:
+def _shape_of(asked: Asked, model: Architecture) -> Choice | None:
     if asked.size is not None:
         return None
-    keys = {f"model.{name}": getattr(model, name) for name in ModelConfig.model_fields}
+    keys = {f"model.{name}": getattr(model, name) for name in Architecture.model_fields}
     return Choice(keys, f"the network's shape is that of {asked.start_from}, because training starts from it")
 
 

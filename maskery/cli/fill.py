@@ -27,7 +27,10 @@ def fill(
 
     loaded = load(model, allow_pickle=allow_pickle)
     say_found(loaded)
-    found = candidates(loaded, text, top)
+    answering = loaded.answering("masked_token")
+    if answering is not loaded:
+        say("filled by the model's generator, which learnt to; the model itself tells which tokens were replaced")
+    found = candidates(answering, text, top)
     if len(found["masks"]) > 1:
         say(f"{len(found['masks'])} masks, each filled by itself: none sees what another was filled with")
     if found["unknown"]:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import HtmlOption, JsonOption, PickleOption, SetOption, SizeOption, parse_settings
+from maskery.cli.settings import (
+    HtmlOption,
+    JsonOption,
+    PickleOption,
+    SetOption,
+    SizeOption,
+    parse_memory,
+    parse_settings,
+)
 from maskery.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from maskery.checkpoint.model import Model
-    from maskery.model.config import Shape
+    from maskery.checkpoint.whole import Whole
+    from maskery.recipes.recipe import Recipe
 
 VOCABULARY = 30522
 """Pieces of the vocabulary when a recipe is described and none is given: BERT's own in English."""
+ROWS = 32
+
+
+@dataclass(frozen=True)
+class Asked:
+    """At what size memory and operations are told."""
+
+    rows: int
+    length: int | None
+    """None = of the recipe, or the longest that a folder's model reads."""
+    memory: int | None
+    draw: Path | None
 
 
 def info(
@@ -27,12 +49,24 @@ def info(
         int | None, typer.Option("--vocab", min=1, help=f"Size of a recipe's vocabulary; {VOCABULARY:,} if not given.")
     ] = None,
     settings: SetOption = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, metavar="ROWS", help="Rows at once, for the memory.")] = ROWS,
+    length: Annotated[
+        int | None, typer.Option("--length", min=1, metavar="T", help="Slots of a row; the recipe's if not given.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="16G", help="Tell how many rows fit into so much memory.")
+    ] = None,
     allow_pickle: PickleOption = False,
+    draw: Annotated[
+        Path | None, typer.Option("--draw", metavar="FILE", help="Draw the network: .svg, or a page, .html.")
+    ] = None,
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a model, a recipe or a run: shape, parameters, cost, how far a run came. Several runs are compared."""
+    from maskery.cli.info_lines import print_facts
     from maskery.cli.output import emit_json
+    from maskery.picture import require_place
 
     folders = [source for source in sources if _is_folder(source)]
     if folders and (size is not None or vocab is not None or settings):
@@ -40,22 +74,29 @@ def info(
             f"{folders[0]} is a folder: its size and vocabulary are fixed",
             repair="leave out --size, --vocab and --set, or give a recipe",
         )
+    if len(sources) > 1 and draw is not None:
+        raise InputError(
+            f"--draw draws one network, not {len(sources)}", repair=f"maskery info {sources[0]} --draw ..."
+        )
+    asked = Asked(batch, length, None if memory is None else parse_memory(memory), draw)
+    if draw is not None:
+        require_place(draw)
     if len(sources) > 1 or html is not None:
         _draw(sources, html)
     if len(sources) > 1:
         _compare(sources, as_json)
         return
     if folders:
-        facts = _of_folder(folders[0], allow_pickle)
+        facts = _of_folder(folders[0], allow_pickle, asked)
     else:
         try:
-            facts = _of_recipe(sources[0], size, vocab or VOCABULARY, parse_settings(settings))
+            facts = _of_recipe(sources[0], size, vocab or VOCABULARY, parse_settings(settings), asked)
         except UnknownName as error:
             if error.kind != "recipe":
                 raise
             cause = "no such folder, and no recipe of this name"
             raise InputError(cause, where=sources[0], repair=error.repair) from None
-    emit_json(facts) if as_json else _print(facts)
+    emit_json(facts) if as_json else print_facts(facts)
 
 
 def _draw(sources: list[str], html: Path | None) -> None:
@@ -102,33 +143,45 @@ def _is_folder(source: str) -> bool:
     return path.is_dir() or (path.suffix != ".toml" and (path.is_file() or len(path.parts) > 1))
 
 
-def _of_folder(source: str, allow_pickle: bool) -> dict[str, Any]:
+def _of_folder(source: str, allow_pickle: bool, asked: Asked) -> dict[str, Any]:
     """A model; of a run its summary first, and its model if one is saved."""
     from maskery.checkpoint.load import load
 
     if not is_run(source):
-        return _of_model(source, load(source, allow_pickle=allow_pickle))
+        return _of_model(source, load(source, allow_pickle=allow_pickle), None, asked)
     from maskery.checkpoint.locate import saved_steps
     from maskery.explain.history import histories
     from maskery.explain.runs import sparkline, summary
     from maskery.files import MANIFEST
+    from maskery.train.folder import RunFolder
 
     run = histories(source)[0]
     told = {"source": source, "kind": "run", "run": {**summary(run), "sparkline": sparkline(run)}}
     if not saved_steps(Path(source)) and not (Path(source) / MANIFEST).is_file():
+        if asked.draw is not None:
+            raise InputError(
+                "this run has saved no model yet",
+                where=source,
+                repair=f"draw its recipe: maskery info {Path(source) / 'recipe.toml'} --draw {asked.draw}",
+            )
         return told
-    return {**_of_model(source, load(source, allow_pickle=allow_pickle)), **told}
+    recipe = RunFolder(Path(source)).recipe
+    return {**_of_model(source, load(source, allow_pickle=allow_pickle), recipe, asked), **told}
 
 
-def _of_model(source: str, model: Model) -> dict[str, Any]:
+def _of_model(source: str, model: Model, recipe: Recipe | None, asked: Asked) -> dict[str, Any]:
+    from maskery.checkpoint.whole import whole_of
+
     tokenizer, report = model.tokenizer, model.report
-    facts = _cost(model.config, model.parameters_by_part(), model.config.max_length)
+    whole = whole_of(model, model.config.vocabulary)
+    if asked.draw is not None:
+        _draw_network(whole, model.config.visibility if recipe is None else recipe, source, asked.draw)
     return {
         "source": source,
         "kind": "model",
         "family": model.family,
         "heads": list(model.heads),
-        **facts,
+        **_cost(whole, recipe, asked),
         "tokenizer": None if tokenizer is None else {"kind": tokenizer.kind, "vocabulary": tokenizer.vocabulary},
         "notes": [*([model.note] if model.note else []), *report.notes],
         "missing": list(report.missing),
@@ -137,86 +190,63 @@ def _of_model(source: str, model: Model) -> dict[str, Any]:
     }
 
 
-def _of_recipe(source: str, size: str | None, vocabulary: int, overrides: dict[str, Any]) -> dict[str, Any]:
-    """No weight is made: modules of the meta device have sizes only."""
-    from maskery.recipes.recipe import recipe
+def _of_recipe(
+    source: str, size: str | None, vocabulary: int, overrides: dict[str, Any], asked: Asked
+) -> dict[str, Any]:
+    from maskery.recipes.recipe import check, recipe
 
     resolved = recipe(source, overrides, size=size)
-    import torch
-
     from maskery.checkpoint.families import choose
     from maskery.checkpoint.folder import state_of
-    from maskery.checkpoint.parts import parameters_by_part
-    from maskery.system import System
+    from maskery.checkpoint.whole import whole_of
 
-    with torch.device("meta"):
-        system = System(resolved, vocabulary)
-    network, heads = system.network, dict(system.heads.items())
-    choice = choose(network.shape, state_of(network, heads), None)
+    whole = whole_of(resolved, vocabulary)
+    choice = choose(whole.network.shape, state_of(whole.network, whole.heads), None)
+    if asked.draw is not None:
+        _draw_network(whole, resolved, resolved.name, asked.draw)
     return {
         "source": source,
         "kind": "recipe",
         "family": choice.name,
-        "heads": list(heads),
-        **_cost(network.shape, parameters_by_part(network, heads), resolved.training.length),
-        "notes": list(choice.reasons),
+        "heads": list(whole.heads),
+        **_cost(whole, resolved, asked),
+        "notes": [*choice.reasons, *(f"pretrain refuses it: {each.piece}: {each.reason}" for each in check(resolved))],
     }
 
 
-def _cost(shape: Shape, parameters: dict[str, int], length: int) -> dict[str, Any]:
-    from maskery.checkpoint.parts import embedding_arithmetic, memory, operations
+def _draw_network(whole: Whole, read: Recipe | str, title: str, path: Path) -> None:
+    from maskery.cli.output import save_picture
+    from maskery.explain.network import network_picture
 
+    save_picture(network_picture(whole, read, title), path)
+
+
+def _cost(whole: Whole, recipe: Recipe | None, asked: Asked) -> dict[str, Any]:
+    from maskery.checkpoint.parts import embedding_arithmetic
+    from maskery.train.estimate import needs_of
+
+    shape, small = whole.network.shape, whole.generator
+    length = asked.length or (shape.max_length if recipe is None else recipe.training.length)
+    if shape.positions == "learned" and length > shape.max_length:
+        raise InputError(
+            f"rows of {length} slots, but the learned positions end at {shape.max_length}",
+            repair=f"--length {shape.max_length}",
+        )
+    needs = needs_of(whole, recipe)
     return {
-        "parameters": parameters,
+        "parameters": whole.parameters(),
+        "parts": [part.plain() for part in whole.parts()],
+        "generator": None if small is None else _beside(small),
         "embedding": embedding_arithmetic(shape),
-        "memory": memory(parameters["total"]),
-        "operations": operations(shape, length),
+        "memory": needs.memory(asked.rows, length, asked.memory),
+        "operations": needs.operations(length),
         "shape": shape.plain(),
     }
 
 
-def _print(facts: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from maskery.cli.output import results
-
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for key, value in _lines(facts):
-        grid.add_row(key, value)
-    results().print(grid)
-
-
-def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    from maskery.checkpoint.state import KINDS, told
-    from maskery.cli.run_summary import run_lines
-
-    lines = [(facts["kind"], facts["source"])]
-    if "run" in facts:
-        lines += run_lines(facts["run"], facts["run"]["sparkline"])
-    if "family" not in facts:
-        return lines
-    shape, cost, work = facts["shape"], facts["memory"], facts["operations"]
-    lines += [
-        ("family", facts["family"]),
-        ("shape", f"{shape['layers']} layers, width {shape['width']}, {shape['heads']} heads, "
-                  f"feed-forward {shape['feedforward']}, {shape['norm']}-norm, {shape['activation']}"),
-        ("positions", f"{shape['positions']}, rows up to {shape['max_length']} slots"),
-        ("vocabulary", f"{shape['vocabulary']:,}"),
-        ("heads", ", ".join(facts["heads"]) or "none"),
-    ]  # fmt: skip
-    if facts.get("tokenizer"):
-        lines.append(("tokenizer", f"{facts['tokenizer']['kind']}, {facts['tokenizer']['vocabulary']:,} pieces"))
-    lines += [(f"parameters, {part}", f"{number:,}") for part, number in facts["parameters"].items()]
-    lines += [
-        ("word embedding", facts["embedding"]["line"]),
-        ("memory", f"{_mebibytes(cost['weights_bytes'])} of weights; {_mebibytes(cost['training_bytes'])} in training "
-                   "with gradients and the optimiser's averages, activations on top"),
-        ("operations", f"{work['forward_per_token'] / 1e6:,.1f} million a token in rows of {work['length']}; "
-                       f"{work['training_per_token'] / 1e6:,.1f} in training"),
-    ]  # fmt: skip
-    lines += told({kind: facts.get(kind, ()) for kind in KINDS}).items()
-    return lines + [("note", note) for note in facts["notes"]]
-
-
-def _mebibytes(number: int) -> str:
-    return f"{number / 2**20:,.1f} MiB"
+def _beside(small: Whole) -> dict[str, Any]:
+    return {
+        "heads": list(small.heads),
+        "parts": [part.plain() for part in small.parts()],
+        "shape": small.network.shape.plain(),
+    }

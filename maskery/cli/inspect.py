@@ -31,6 +31,7 @@ _PLANNED = {
         "document cut into shorter rows on purpose (rows.short)",
         "documents cut into shorter rows on purpose (rows.short)",
     ),
+    "short_rows": ("row made shorter on purpose (rows.short)", "rows made shorter on purpose (rows.short)"),
     "rows_without_pair": ("row too short for a pair", "rows too short for a pair"),
 }
 """Counts of a plan, one and several."""

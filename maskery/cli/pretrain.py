@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from maskery.cli.choices import Asked, Choice
     from maskery.cli.live import Meter
     from maskery.corpus.mixture import Corpora
-    from maskery.model.config import ModelConfig
+    from maskery.model.config import Architecture
     from maskery.recipes.recipe import Recipe
     from maskery.train.loggers import Logger
     from maskery.train.run import Run
@@ -147,7 +147,7 @@ def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float,
     return settled
 
 
-def _before(asked: Asked, out: Path, resume: bool) -> tuple[Recipe | None, ModelConfig | None]:
+def _before(asked: Asked, out: Path, resume: bool) -> tuple[Recipe | None, Architecture | None]:
     """The recipe of the run to go on with, and the shape of the model to begin with, where there are such."""
     from maskery.checkpoint.load import load
     from maskery.files import require_writable
@@ -270,9 +270,14 @@ def meter_of(resolved: Recipe, corpus: Corpora, world: int = 1) -> Meter:
     feed = Feed(resolved, corpus, resolved.training.seed)
     batch = first_rows(feed, 64)
     asked = sum(each.count(batch) for each in feed.objectives.values() if isinstance(each, TokenObjective))
+    share, length = asked / max(1, batch.tokens), slots_per_row(feed, feed.phases[0])
     shape = resolved.model.shape(corpus.vocabulary, resolved.visibility.kind)
-    flops = 3 * forward_flops(shape, slots_per_row(feed, feed.phases[0]), asked / max(1, batch.tokens))
-    return Meter(resolved.training.steps, flops, world * matmul_peak())
+    small = resolved.model.generator_shape(corpus.vocabulary, resolved.visibility.kind)
+    if small is None:
+        forward = forward_flops(shape, length, share)
+    else:  # tokens are asked of the generator, and the model at every slot
+        forward = forward_flops(small, length, share) + forward_flops(shape, length)
+    return Meter(resolved.training.steps, 3 * forward, world * matmul_peak())
 
 
 def summary(run: Run, seconds: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -56,3 +57,15 @@ def parse_value(text: str) -> Any:
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return document["value"] if len(document) == 1 else text
+
+
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def parse_memory(text: str) -> int:
+    """16G, 512M, 1.5GiB -> bytes; each letter is 1024 of the one before."""
+    found = _MEMORY.fullmatch(text.strip())
+    amount = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
+    if not amount:
+        raise InputError(f"--memory {text!r} is no amount of memory", repair="--memory 16G")
+    return amount

@@ -25,6 +25,7 @@ from maskery.compare.variants import COMMON_TRAINING, Settings
 from maskery.corpus.mixture import Corpora, Mixture
 from maskery.errors import InputError
 from maskery.feed import Feed
+from maskery.model.config import GeneratorConfig, VisibilityConfig
 from maskery.model.heads import TokenHead
 from maskery.model.transformer import Hidden, inputs_of
 from maskery.objectives.config import PAIR_OF
@@ -82,6 +83,8 @@ class Examination:
         if MASKED not in common.objectives:
             raise InputError(f"--common {name}: this recipe asks for no masked tokens", repair="--common roberta")
         changes: dict[str, Any] = {f"objectives.{each}": False for each in common.objectives if each != MASKED}
+        if common.model.generator.width:
+            changes["model.generator"] = GeneratorConfig().plain()
         if common.corruption.replace.similar:
             changes |= {key: value for key, value in settings.items() if key.startswith("knowledge.")}
         return Examination(common.changed(changes), corpus, rows, questions)
@@ -123,7 +126,7 @@ class Examination:
         return {"recipe": self.common.toml(), "rows": self.rows, "fresh_rows": FRESH_ROWS, "seed": SEED}
 
     def masked(self, trained: Recipe) -> Recipe:
-        return self.common.model_copy(update={"model": trained.model, "visibility": trained.visibility})
+        return _read_by(trained, self.common)
 
     def pairs(self, question: str, trained: Recipe) -> Recipe:
         """Rows of the pairs that a question is about, corrupted as all are."""
@@ -131,7 +134,7 @@ class Examination:
         kind = next((kind for kind, only in ONLY_PAIR.items() if only == pair), "segment_pair")
         asked = {"rows.kind": kind, "rows.pair": pair, "rows.short": 0.1}
         made = self.common.changed({**asked, f"objectives.{MASKED}": False, f"objectives.{question}.weight": 1.0})
-        return made.model_copy(update={"model": trained.model, "visibility": trained.visibility})
+        return _read_by(trained, made)
 
     @cached_property
     def commonest(self) -> dict[str, float]:
@@ -150,6 +153,15 @@ class Examination:
         return _refusal(self.pairs(question, trained))
 
 
+def _read_by(trained: Recipe, asked: Recipe) -> Recipe:
+    """The rows as a model reads them when nothing else is said: one that was trained in several modes, in its own."""
+    rows = asked.rows.model_copy(update={"segments": trained.rows.segments})
+    visibility = VisibilityConfig(kind=trained.visibility.kind)
+    # Nobody rewrites what is asked here: a generator is asked itself.
+    model = trained.model.model_copy(update={"generator": GeneratorConfig()})
+    return asked.model_copy(update={"model": model, "visibility": visibility, "rows": rows})
+
+
 def _refusal(asked: Recipe) -> str | None:
     refusals = check(asked)
     return f"{refusals[0].piece}: {refusals[0].reason}" if refusals else None
@@ -157,7 +169,8 @@ def _refusal(asked: Recipe) -> str | None:
 
 @torch.no_grad()
 def ask_masked(model: Model, trained: Recipe, examination: Examination, tell: Tell) -> Answers:
-    """Masked tokens of the common rows."""
+    """Masked tokens of the common rows; those of a model with a generator are the generator's to find."""
+    model = model.answering(MASKED)
     feed = Feed(examination.masked(trained), examination.corpus, SEED, "heldout")
     head = cast(TokenHead, model.heads[MASKED])
     found = []

@@ -179,7 +179,7 @@ def _ask(
 ) -> dict[str, Any] | None:
     """Answers as plain values; None where the model cannot be asked, which is told."""
     if question == MASKED:
-        why = None if MASKED in model.heads else "it was not trained to find masked tokens"
+        why = None if MASKED in model.answering(MASKED).heads else "it was not trained to find masked tokens"
     else:
         why = examination.impossible(question, recipe)
     if why is not None:

@@ -145,6 +145,11 @@ class CorruptionConfig(Config):
     """static: a row of the plan has one corruption for ever; dynamic: a new one in every epoch."""
     masks: int = Field(1, ge=1)
     """static: how many corruptions a row has; epochs take them in turn."""
+    segment: Literal["all", "second"] = "all"
+    """Where: in the whole row, or in what follows its first segment, whose tokens the rate then counts (UniLM's
+    fine-tuning)."""
+    end: bool = False
+    """Whether the [SEP] that ends the row may be chosen like a word, so that a writer learns where to stop."""
     decide: Literal["token", "word", "span"] = "token"
     """What one draw of mask / random / keep / similar covers."""
     random_from: Annotated[str, AfterValidator(SOURCES.validator())] = "vocabulary"
@@ -201,6 +206,12 @@ class CorruptionConfig(Config):
             raise ValueError("replace.similar takes whole words: set unit = 'word' and decide = 'word' or 'span'")
         if self.replace.infill and self.decide != "span":
             raise ValueError("replace.infill puts one mask for a span: set decide = 'span'")
+        if self.end and (self.replace.infill or self.replace.delete):
+            raise ValueError("end = true lets the last [SEP] be chosen, which replace.infill and delete would take out")
+        if self.segment == "second" and self.ngram.longest:
+            raise ValueError(
+                "ngram hides a run of words anywhere in the row: set segment = 'all', or ngram.longest = 0"
+            )
         if self.span.law == "poisson" and self.replace.infill < 1:
             raise ValueError(
                 "law 'poisson' has spans of no unit, which only replace.infill = 1 can show: set decide = 'span' and "

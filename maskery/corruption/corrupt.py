@@ -1,6 +1,7 @@
 """Corruption: rows -> rows, over whole flat arrays; no loop over rows or tokens.
 
     reordered(rows)                sentences permuted, segments rotated
+    opened(rows)                   what is out of reach is closed like [CLS]
     hide_ngrams(rows)              one run of words masked whole, before and apart from the rest
     unit(rows)           -> Units  what is taken whole: token, word, phrase, entity            UNITS
     law                  -> table  how many units at once                                      LAWS
@@ -29,7 +30,8 @@ from numpy.typing import NDArray
 
 from maskery.corruption.choose import Chosen, all_of, choose
 from maskery.corruption.config import LAWS, SOURCES, UNITS, CorruptionConfig
-from maskery.corruption.ngram import hide_ngrams, without_ngrams
+from maskery.corruption.ngram import hide_ngrams
+from maskery.corruption.reach import opened, within
 from maskery.corruption.reorder import reordered, shuffle
 from maskery.corruption.replace import Facts, Similar, Source, edits, mask_id, need_similar
 from maskery.corruption.resize import resized
@@ -47,19 +49,21 @@ def corrupt(rows: Rows, config: CorruptionConfig, row_keys: Keys, facts: Facts, 
     if config.ngram.longest > 0:
         rows = hide_ngrams(rows, config.ngram, row_keys, facts)
     units, spans, chosen = chosen_spans(rows, config, row_keys)
-    out = _replaced(rows, config, chosen, row_keys, facts)
+    seen = opened(rows, config)
+    ids, edit = _replaced(seen, config, chosen, row_keys, facts)
+    out = replace(rows, ids=ids, edit=edit)
     if config.replace.similar > 0:
-        out = _with_similar(rows, out, row_keys, need_similar(similar))
+        out = _with_similar(seen, out, row_keys, need_similar(similar))
     if config.shuffle.rate > 0:
-        out = shuffle(out, config.shuffle, row_keys)
+        out = shuffle(out, config.shuffle, row_keys, within(rows, config))
     if config.replace.infill > 0 or config.replace.delete > 0:
         out = resized(out, units, spans, chosen, facts)
     return out
 
 
 def candidates(rows: Rows, config: CorruptionConfig, row_keys: Keys) -> tuple[Units, Spans]:
-    """What may be chosen: all units outside a hidden run, and the spans as the law draws them."""
-    rows = without_ngrams(rows)
+    """What may be chosen: all units in reach, and the spans as the law draws them."""
+    rows = opened(rows, config)
     unit: Unit = UNITS.get(config.unit)
     units, lengths = unit(rows), LAWS.get(config.span.law)(config.span)
     if not len(lengths):
@@ -84,7 +88,9 @@ def budget(rows: Rows, units: Units, cost: NDArray[np.int64], rate: float, row_k
     return np.maximum(exact, np.minimum(whole, 1)) if rate > 0 else np.zeros_like(exact)
 
 
-def _replaced(rows: Rows, config: CorruptionConfig, chosen: Chosen, row_keys: Keys, facts: Facts) -> Rows:
+def _replaced(
+    rows: Rows, config: CorruptionConfig, chosen: Chosen, row_keys: Keys, facts: Facts
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     ids, edit = rows.ids.copy(), rows.edit.copy()
     slot = chosen.slot
     slot_keys, at = row_keys[rows.row[slot]], rows.slot[slot]
@@ -95,7 +101,7 @@ def _replaced(rows: Rows, config: CorruptionConfig, chosen: Chosen, row_keys: Ke
     source: Source = SOURCES.get(config.random_from)
     random = code == Edit.RANDOM
     ids[slot[random]] = source(facts, slot_keys[random], at[random])
-    return replace(rows, ids=ids, edit=edit)
+    return ids, edit
 
 
 def _group_places(rows: Rows, config: CorruptionConfig, chosen: Chosen) -> NDArray[np.int64]:

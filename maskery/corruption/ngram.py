@@ -53,9 +53,3 @@ def ngram_slots(rows: Rows, config: NgramConfig, row_keys: Keys) -> NDArray[np.i
     last = first + count[row] - 1
     size = words.start[last] + words.length[last] - words.start[first]
     return np.repeat(words.start[first], size) + ramp(size)
-
-
-def without_ngrams(rows: Rows) -> Rows:
-    """The rows as what is chosen afterwards sees them: the slots of a run are closed."""
-    closed = rows.edit == Edit.NGRAM
-    return replace(rows, special=rows.special | closed) if closed.any() else rows

@@ -23,8 +23,8 @@ from maskery.randomness import Keys, below, bits, uniform
 from maskery.rows.ragged import Rows
 
 
-def shuffle(rows: Rows, config: ShuffleConfig, row_keys: Keys) -> Rows:
-    """Some runs of `size` unchosen slots in another order; their slots are marked, `original` stays.
+def shuffle(rows: Rows, config: ShuffleConfig, row_keys: Keys, within: NDArray[np.bool_]) -> Rows:
+    """Some runs of `size` unchosen slots `within` reach in another order; their slots are marked, `original` stays.
 
     The rate counts runs: every stretch of `size` neighbouring unchosen slots of a segment is one, so n such slots in a
     row have n - size + 1. `rate` of them, rounded by a draw, are shuffled, none overlapping another; at .05 and size 3
@@ -32,7 +32,7 @@ def shuffle(rows: Rows, config: ShuffleConfig, row_keys: Keys) -> Rows:
     Any order is as likely as another, the old one included.
     """
     own = bits(row_keys, "shuffle")
-    start = np.flatnonzero(~rows.special & (rows.edit == Edit.NONE))
+    start = np.flatnonzero(within & ~rows.special & (rows.edit == Edit.NONE))
     units = Units(start=start, length=np.ones_like(start), row=rows.row[start])
     spans = only_whole(offer(rows, units, np.eye(config.size + 1)[-1], own))
     windows = np.bincount(spans.row, minlength=len(rows))
@@ -104,6 +104,6 @@ def taken(rows: Rows, source: NDArray[np.int64]) -> Rows:
     per_slot = {
         item.name: getattr(rows, item.name)[source]
         for item in fields(rows)
-        if item.name not in ("number", "start", "label")
+        if item.name not in ("number", "start", "label", "mode")
     }
     return replace(rows, start=np.concatenate(([0], np.cumsum(size))), **per_slot)

@@ -20,7 +20,9 @@ from maskery.corpus.store import CorpusFacts, Flag
 from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.corrupt import corrupt
 from maskery.feed import Feed, padded
+from maskery.model.config import Mode
 from maskery.model.flow import Reading, reach, visible_row
+from maskery.model.transformer import visibility_of
 from maskery.objectives.config import OBJECTIVES
 from maskery.picture import Picture
 from maskery.picture.markup import Markup, joined, language, tag
@@ -28,6 +30,7 @@ from maskery.picture.svg import Drawing, shortened, text_width
 from maskery.picture.theme import LIGHT
 from maskery.recipes.recipe import Recipe, Refusal, check
 from maskery.rows.config import PAIRS
+from maskery.rows.modes import modes
 from maskery.rows.ragged import Rows
 from maskery.system import System
 from maskery.text.tokenizer import Tokenizer
@@ -43,15 +46,32 @@ CELL, LABEL, TOP = 22, 110, 42
 
 
 @dataclass(frozen=True)
-class Flow:
-    """What is drawn; found even for recipes that are refused, because that is when it is wanted."""
+class Drawn:
+    """One row."""
 
-    recipe: str
+    mode: str
+    """How it is read; "" where all rows are read alike."""
     tokens: list[str]
     visible: Tensor
     """(t,t)"""
     layers: list[Tensor]
     """L+1 of (t,t): before the first layer and after each."""
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "tokens": self.tokens,
+            "visible": self.visible.int().tolist(),
+            "layers": [known.int().tolist() for known in self.layers],
+        }
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is drawn; found even for recipes that are refused, because that is when it is wanted."""
+
+    recipe: str
+    drawn: tuple[Drawn, ...]
+    """The row that leaks, or the first; where rows differ in how they are read, one of each mode."""
     rows: int
     """Rows whose targets were asked."""
     readings: dict[str, Reading | None]
@@ -59,10 +79,10 @@ class Flow:
     refusals: list[Refusal]
 
     def plain(self) -> dict[str, Any]:
+        modes = {"modes": {each.mode: each.plain() for each in self.drawn}} if self.drawn[0].mode else {}
         return {
-            "tokens": self.tokens,
-            "visible": self.visible.int().tolist(),
-            "layers": [known.int().tolist() for known in self.layers],
+            **self.drawn[0].plain(),
+            **modes,
             "rows": self.rows,
             "leaks": {name: each and each.leak and each.leak.text() for name, each in self.readings.items()},
             "targets": {name: each.targets for name, each in self.readings.items() if each is not None},
@@ -84,16 +104,35 @@ def flow_of(recipe: Recipe, corpus: Corpora | None, seed: int) -> Flow:
     with torch.device("meta"):  # shapes and names alone: the weights play no part
         system = System(recipe, tokenizer.vocabulary)
     readings = system.readings(batch)
-    row = next((each.leak.row for each in readings.values() if each is not None and each.leak is not None), 0)
-    visible = visible_row(system.network.visibility, batch, row)
+    leaking = next((each.leak.row for each in readings.values() if each is not None and each.leak is not None), None)
     return Flow(
         recipe=recipe.name,
-        tokens=tokenizer.shown(batch.ids[row, : int(batch.length[row])].numpy()),
-        visible=visible,
-        layers=reach(visible, recipe.model.layers),
+        drawn=tuple(_drawn(system, batch, row, tokenizer) for row in _rows_to_draw(batch, leaking)),
         rows=batch.size,
         readings=readings,
         refusals=check(recipe),
+    )
+
+
+def _rows_to_draw(batch: Batch, leaking: int | None) -> list[int]:
+    """The row that leaks, or the first; and the first of every other mode, where rows have one."""
+    if "mode" not in batch.slots:
+        return [leaking or 0]
+    modes = batch.slots["mode"][:, 0].tolist()
+    first = {mode: modes.index(mode) for mode in sorted(set(modes))}
+    if leaking is not None:
+        first = {modes[leaking]: leaking} | {mode: row for mode, row in first.items() if mode != modes[leaking]}
+    return list(first.values())
+
+
+def _drawn(system: System, batch: Batch, row: int, tokenizer: Tokenizer) -> Drawn:
+    mode = batch.slots.get("mode")
+    visible = visible_row(visibility_of(batch) or system.network.visibility, batch, row)
+    return Drawn(
+        mode="" if mode is None else Mode(int(mode[row, 0])).kind,
+        tokens=tokenizer.shown(batch.ids[row, : int(batch.length[row])].numpy()),
+        visible=visible,
+        layers=reach(visible, system.network.shape.layers),
     )
 
 
@@ -105,7 +144,7 @@ def _made_up_tokenizer() -> Tokenizer:
 def _made_up(recipe: Recipe, tokenizer: Tokenizer, seed: int) -> Batch:
     """The same few words in `ROWS` rows, each with a corruption of its own; two pieces where the recipe has pairs."""
     labels = PAIRS.get(recipe.rows.pair).labels
-    pieces = MADE_UP if labels else (MADE_UP[0] + MADE_UP[1],)
+    pieces = MADE_UP if labels or recipe.rows.two_segments else (MADE_UP[0] + MADE_UP[1],)
     tokens = ["[CLS]"]
     segment = [0]
     for number, piece in enumerate(pieces):
@@ -125,6 +164,7 @@ def _made_up(recipe: Recipe, tokenizer: Tokenizer, seed: int) -> Batch:
         document=np.array(segment * ROWS, dtype=np.int32),
         edit=np.zeros(len(ids), dtype=np.uint8),
         label=numbers % len(labels) if labels else np.full(ROWS, -1),
+        mode=modes(recipe.visibility, randomness.keys(seed, "flow mode", numbers)),
     )
     facts = CorpusFacts(tokenizer.vocabulary, tokenizer.specials, lambda: np.bincount(ids), lambda: tokenizer.ordinary)
     corrupted = corrupt(rows, _without_similar(recipe.corruption), randomness.keys(seed, "flow", numbers), facts)
@@ -171,23 +211,30 @@ def visibility(recipe: Recipe, corpus: Corpora | None = None) -> Picture:
 
 def flow_picture(flow: Flow) -> Picture:
     """Matrices: a line for each position that reads, a column for each that is read."""
-    drawings = [_matrix("Who sees whom", "sees", "does not see", flow.visible, flow.tokens)]
-    for first, last in equal_layers(flow.layers):
-        name = f"layer {first}" if first == last else f"layers {first} to {last}"
-        drawings.append(_matrix(f"Known after {name}", "knows", "does not know", flow.layers[last], flow.tokens))
+    drawings = [drawing for each in flow.drawn for drawing in _matrices(each)]
     title = f"Information flow in {flow.recipe}"
     whole = Drawing(title, max(each.width for each in drawings), sum(each.height for each in drawings))
     top = 0.0
     for each in drawings:
         whole.put(each, 0, top)
         top += each.height
-    lang = language("".join(flow.tokens))
+    lang = language("".join(token for each in flow.drawn for token in each.tokens))
     matrices = tag("div", joined(Markup(each.svg()) for each in drawings), {"class": "mk-matrices", "lang": lang})
     style = tag("style", Markup(".maskery-picture .mk-matrices{display:flex;flex-wrap:wrap;gap:8px 24px}"))
     told = [tag("p", joined([tag("b", name), f": {verdict(reading)}"])) for name, reading in flow.readings.items()]
     told += [tag("p", f"refused: {each.piece}: {each.reason}; repair: {each.repair}") for each in flow.refusals]
     note = f"A line for each position that reads, a column for each that is read. Questions asked in {flow.rows} rows."
     return Picture(title, joined([style, matrices, *told]), svg=whole.file(), note=note)
+
+
+def _matrices(drawn: Drawn) -> list[Drawing]:
+    read = f", read {drawn.mode}" if drawn.mode else ""
+    drawings = [_matrix(f"Who sees whom{read}", "sees", "does not see", drawn.visible, drawn.tokens)]
+    for first, last in equal_layers(drawn.layers):
+        name = f"layer {first}" if first == last else f"layers {first} to {last}"
+        title = f"Known after {name}{read}"
+        drawings.append(_matrix(title, "knows", "does not know", drawn.layers[last], drawn.tokens))
+    return drawings
 
 
 def _matrix(title: str, yes: str, no: str, matrix: Tensor, tokens: list[str]) -> Drawing:

@@ -11,18 +11,21 @@ from maskery.explain.words import words_of
 from maskery.feed import Feed
 from maskery.inspection import Line, Rates, rates, visits
 from maskery.inspection.measured import CHOSEN
+from maskery.model.config import Mode
 from maskery.phases import Phase
 from maskery.picture import Picture, table
 from maskery.picture.markup import Markup, joined, tag
 from maskery.recipes.recipe import Recipe
 from maskery.rows.config import PAIRS
+from maskery.rows.modes import in_full
 from maskery.rows.ragged import Rows
 
 SHOWN, MEASURED = 8, 1000
 
 
 def row_title(feed: Feed, phase: Phase, rows: Rows, place: int) -> str:
-    """Which row it is, whose where several corpora are read, how long, how much was chosen, and its pair label."""
+    """Which row it is, whose where several corpora are read, how long, how it is read where that differs, how much was
+    chosen, and its pair label."""
     number, label = int(rows.number[place]), int(rows.label[place])
     whose = ""
     if len(feed.names) > 1:
@@ -32,8 +35,10 @@ def row_title(feed: Feed, phase: Phase, rows: Rows, place: int) -> str:
     counts = {"chosen": np.isin(edit, CHOSEN), "shuffled": edit == Edit.SHUFFLED, "in the n-gram": edit == Edit.NGRAM}
     done = ", ".join(f"{int(each.sum())} {name}" for name, each in counts.items() if name == "chosen" or each.any())
     told = f", pair: {PAIRS.get(feed.recipe.rows.pair).labels[label]}" if label >= 0 else ""
+    told += " (not asked)" * (label >= 0 and feed.recipe.visibility.mixed and not in_full(rows)[place])
+    read = "" if rows.mode is None else f", read {Mode(int(rows.mode[place])).kind}"
     size = f"{int(rows.length[place])} of {phase.length} slots"
-    return f"row {number} of the plan{whose}: {size}, {done}{told}"
+    return f"row {number} of the plan{whose}: {size}{read}, {done}{told}"
 
 
 def corrupted_rows(

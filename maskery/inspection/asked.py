@@ -21,6 +21,8 @@ def nominal(feed: Feed, step: int = 0) -> dict[str, Any]:
     asked |= {"replaced": {}, "pair": {label: 1 / len(pair.labels) if pair.even else None for label in pair.labels}}
     if config.rate > 0:
         asked |= _of_the_chosen(config)
+    if feed.recipe.visibility.mixed:
+        asked["modes"] = feed.recipe.visibility.shares
     if config.shuffle.rate > 0:
         asked["shuffled_runs_rate"] = config.shuffle.rate
     if config.ngram.longest > 0:
@@ -29,9 +31,11 @@ def nominal(feed: Feed, step: int = 0) -> dict[str, Any]:
 
 
 def _rate_key(config: CorruptionConfig) -> str:
-    """What the rate counts: all words, all positions, or those that are left beside a hidden n-gram."""
+    """What the rate counts: words, all positions, those in reach, or those that are left beside a hidden n-gram."""
     if config.of == "words":
         return "chosen_words_rate"
+    if config.segment == "second" or config.end:
+        return "chosen_in_reach_rate"
     return "chosen_outside_ngram_rate" if config.ngram.longest > 0 else "chosen_rate"
 
 

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from maskery.corruption.choose import Chosen
 from maskery.corruption.config import CorruptionConfig
+from maskery.corruption.reach import opened, within
 from maskery.corruption.spans import Spans
 from maskery.corruption.units import word_starts
 from maskery.edit import Edit
 from maskery.inspection.statistics import Ratio
 from maskery.inspection.words import per_row, run_words, windows, word_numbers
+from maskery.model.config import Mode
 from maskery.objectives.masked_token import ASKED
 from maskery.rows.ragged import Rows
 
@@ -40,7 +42,7 @@ class Measured:
     chosen: Ratio = field(default_factory=Ratio)
     """Of ordinary positions."""
     open: Ratio = field(default_factory=Ratio)
-    """Chosen, of ordinary positions outside the n-gram that the contrast is about."""
+    """Chosen, of the positions that may be: without the n-gram of a contrast, in the segment that is corrupted."""
     words: Ratio = field(default_factory=Ratio)
     """Words touched, of all outside that n-gram."""
     split: Ratio = field(default_factory=Ratio)
@@ -58,6 +60,8 @@ class Measured:
     ngram_words: Counter[int] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
     unpaired: int = 0
+    modes: Counter[str] = field(default_factory=Counter)
+    """Rows by how they are read, where that is drawn."""
     corpora: Counter[str] = field(default_factory=Counter)
     """Rows of each corpus."""
     runs: Counter[int] = field(default_factory=Counter)
@@ -82,8 +86,8 @@ class Measured:
         self.tokens += len(rows.ids)
         taken = per_row(rows, np.isin(rows.edit, ASKED)) + removed
         self.chosen.add(taken, ordinary)
-        self.open.add(taken, ordinary - per_row(rows, rows.edit == Edit.NGRAM))
-        self.runs.update(_histogram(run_words(chosen, word)))
+        self.open.add(taken, per_row(before, ~opened(before, config).special) - per_row(rows, rows.edit == Edit.NGRAM))
+        self.runs.update(_histogram(run_words(chosen & ~rows.special, word)))
         self._add_words(rows, before, chosen, word)
         self._add_moved(rows, config, word, ordinary)
 
@@ -122,13 +126,17 @@ class Measured:
         shuffled, ngram = rows.edit == Edit.SHUFFLED, rows.edit == Edit.NGRAM
         moved = per_row(rows, shuffled)
         self.shuffled.add(moved, ordinary)
-        free = ~rows.special & ((rows.edit == Edit.NONE) | shuffled)
+        free = within(rows, config) & ~rows.special & ((rows.edit == Edit.NONE) | shuffled)
         size = config.shuffle.size
         self.shuffled_runs.add(moved // size, windows(rows, free, size))
         self.ngram.add(per_row(rows, ngram), ordinary)
         self.ngram_words.update(_histogram(run_words(ngram, word)))
 
+    def add_modes(self, mode: NDArray[np.uint8]) -> None:
+        self.modes.update({Mode(code).kind: number for code, number in _histogram(mode.astype(np.int64)).items()})
+
     def add_labels(self, label: NDArray[np.int64], names: tuple[str, ...]) -> None:
+        """Count the labels of the rows that are asked about them."""
         self.unpaired += int((label < 0).sum())
         for number, count in _histogram(label[label >= 0]).items():
             self.labels[names[number]] += count

@@ -156,6 +156,7 @@ def rates(feed: Feed, count: int, step: int = 0, told: Callable[[float], None] |
         *_chosen(measured, asked),
         *_replaced(measured, asked),
         *_moved(measured, asked, config.shuffle.size),
+        *_modes(measured, asked),
         *_pairs(measured, asked, _why_uneven(feed, step)),
         *_spans(measured, asked, law, config.unit),
         *_corpora(measured, asked),
@@ -177,6 +178,7 @@ def _chosen(found: Measured, asked: dict[str, Any]) -> Iterator[Line]:
     for key, name, ratio, of in (
         ("chosen_rate", "chosen", found.chosen, "ordinary positions"),
         ("chosen_outside_ngram_rate", "chosen, beside the n-gram", found.open, "ordinary positions outside it"),
+        ("chosen_in_reach_rate", "chosen, of what may be", found.open, "positions in reach"),
         ("chosen_words_rate", "chosen words", found.words, "words"),
     ):
         if key in asked or key == "chosen_rate":
@@ -213,10 +215,16 @@ def _moved(found: Measured, asked: dict[str, Any], size: int) -> Iterator[Line]:
         yield _mean(("ngram", "mean"), "  its words, mean", lengths, "n-grams", found.fresh_masks, wanted)
 
 
+def _modes(found: Measured, asked: dict[str, Any]) -> Iterator[Line]:
+    for kind, share in asked.get("modes", {}).items():
+        yield _share(("modes", kind), f"read {kind}", _each(found.modes[kind], found.rows), "rows", share)
+
+
 def _pairs(found: Measured, asked: dict[str, Any], why: str) -> Iterator[Line]:
     pairs, fresh = found.labels.total(), found.fresh_rows
+    of = "pairs read in full" if "modes" in asked else "pairs"
     lines = [
-        _share(("pair", label), f"pair {label}", _each(found.labels[label], pairs), "pairs", share, fresh)
+        _share(("pair", label), f"pair {label}", _each(found.labels[label], pairs), of, share, fresh)
         for label, share in asked["pair"].items()
         if pairs
     ]
@@ -225,7 +233,8 @@ def _pairs(found: Measured, asked: dict[str, Any], why: str) -> Iterator[Line]:
         warning = f"pair labels of {pairs:,} pairs: {told}; the recipe asks for {percent(line.asked or 0.0)} each{why}"
         yield replace(line, warning=warning if line.warning else "")
     if asked["pair"] and found.unpaired:
-        yield _share(("rows_without_pair",), "without a pair", _each(found.unpaired, found.rows), "rows", None, fresh)
+        rows = pairs + found.unpaired
+        yield _share(("rows_without_pair",), "without a pair", _each(found.unpaired, rows), "rows", None, fresh)
 
 
 def _why_uneven(feed: Feed, step: int) -> str:

@@ -14,6 +14,7 @@ from maskery.feed import Feed
 from maskery.inspection.measured import Measured
 from maskery.phases import Phase
 from maskery.rows.config import PAIRS
+from maskery.rows.modes import in_full
 from maskery.rows.ragged import gather
 
 Visit = tuple[int, Phase, NDArray[np.int64], NDArray[np.int64]]
@@ -51,7 +52,11 @@ def _add(
     plain = reordered(gather(feed.plan(phase), numbers, feed.corpus), config.order, keys)
     rows = feed.corrupted(step, phase, epochs, numbers)
     measured.add(rows, config, plain)
-    measured.add_labels(rows.label, PAIRS.get(feed.recipe.rows.pair).labels)
+    label = rows.label
+    if feed.recipe.visibility.mixed and rows.mode is not None:
+        measured.add_modes(rows.mode)
+        label = label[in_full(rows)]
+    measured.add_labels(label, PAIRS.get(feed.recipe.rows.pair).labels)
     measured.plan_rows |= {(phase.number, number) for number in numbers.tolist()}
     measured.mask_keys |= set(keys.tolist())
     owners = np.bincount(feed.corpus_of(phase, numbers)[0], minlength=len(feed.names))

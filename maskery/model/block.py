@@ -2,6 +2,9 @@
 
 post-norm (BERT):   x = norm(x + attention(x));   x = norm(x + feedforward(x))
 pre-norm (GPT-2):   x = x + attention(norm(x));   x = x + feedforward(norm(x))
+
+A layer has two halves, attention and feed-forward, each with its norm. A half that several layers share belongs to the
+first of them; the others read it there, so that it is counted, saved and trained once.
 """
 
 from __future__ import annotations
@@ -27,29 +30,43 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Block(nn.Module):
-    def __init__(self, shape: Shape, layer: int) -> None:
+    def __init__(self, shape: Shape, layer: int, lender: Block | None = None) -> None:
+        """`lender` is the first layer of the group, if this is a later one of a group that shares weights."""
         super().__init__()
+        self.layer = layer
         self.before = shape.norm == "pre"
         self.dropout = shape.dropout
         self.activation = ACTIVATIONS[shape.activation]
-        self.attention = Attention(shape, layer)
-        self.attention_norm = Norm(shape.width, shape.eps)
-        self.up = Linear(shape.width, shape.feedforward)
-        self.down = Linear(shape.feedforward, shape.width)
-        self.feedforward_norm = Norm(shape.width, shape.eps)
+        mixes = lender if lender is not None and shape.share in ("all", "attention") else None
+        turns = lender if lender is not None and shape.share in ("all", "feedforward") else None
+        # In a tuple, because a module held as an attribute would be counted as this layer's own.
+        self._halves = (mixes, turns)
+        if mixes is None:
+            self.attention = Attention(shape)
+            self.attention_norm = Norm(shape.width, shape.eps)
+        if turns is None:
+            self.up = Linear(shape.width, shape.feedforward)
+            self.down = Linear(shape.feedforward, shape.width)
+            self.feedforward_norm = Norm(shape.width, shape.eps)
+
+    @property
+    def lenders(self) -> tuple[Block, ...]:
+        """The layers whose weights this one uses."""
+        return tuple(half for half in self._halves if half is not None)
 
     def forward(
         self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, selection: Selection | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """(N,D) -> (N,D), or (M,D) where only selected slots are asked for; and captured weights."""
         p = self.dropout if self.training else 0.0
-        read = self.attention_norm(x) if self.before else x
-        mixed, weights = self.attention(read, plan, scheme, selection)
+        mixing, turning = (half if half is not None else self for half in self._halves)
+        read = mixing.attention_norm(x) if self.before else x
+        mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection)
         if selection is not None:
             x = x.index_select(0, selection.index)
         x = add_dropout(x, mixed, p)
         if not self.before:
-            x = self.attention_norm(x)
-        read = self.feedforward_norm(x) if self.before else x
-        x = add_dropout(x, self.down(self.activation(self.up(read))), p)
-        return (x if self.before else self.feedforward_norm(x)), weights
+            x = mixing.attention_norm(x)
+        read = turning.feedforward_norm(x) if self.before else x
+        x = add_dropout(x, turning.down(self.activation(turning.up(read))), p)
+        return (x if self.before else turning.feedforward_norm(x)), weights

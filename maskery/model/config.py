@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -19,13 +20,20 @@ POSITIONS: Registry[type[PositionScheme]] = Registry(
         "learned": "maskery.model.positions:Learned",
         "sinusoidal": "maskery.model.positions:Sinusoidal",
         "none": "maskery.model.positions:NoPositions",
+        "nezha": "maskery.model.relative:Nezha",
+        "shaw": "maskery.model.relative:Shaw",
+        "t5": "maskery.model.relative:T5",
     },
 )
+RELATIVE = ("nezha", "shaw", "t5")
+"""Position schemes that tell attention how far apart two slots are."""
 VISIBILITIES: Registry[type[Visibility]] = Registry(
     "visibility",
     {
         "full": "maskery.model.visibility:Full",
         "causal": "maskery.model.visibility:Causal",
+        "reverse": "maskery.model.visibility:Reverse",
+        "prefix": "maskery.model.visibility:Prefix",
         "packed": "maskery.model.visibility:Packed",
         "packed_causal": "maskery.model.visibility:PackedCausal",
     },
@@ -41,11 +49,77 @@ SIZES: dict[str, dict[str, int]] = {
 }
 
 
+class Mode(IntEnum):
+    """How a row is read, where rows of one run differ in it: the numbers of `slots["mode"]`."""
+
+    FULL = 0
+    PREFIX = 1
+    CAUSAL = 2
+    REVERSE = 3
+
+    @property
+    def kind(self) -> str:
+        """The visibility of the same name."""
+        return self.name.lower()
+
+
+_ROUNDING = 0.005
+"""Shares such as 0.333 need not sum to one more exactly than this; what is drawn is each share of their sum."""
+
+
+class MixtureConfig(Config):
+    """Shares of rows that are read with each visibility; all 0: every row is read with `visibility.kind`."""
+
+    full: float = Field(0.0, ge=0, le=1)
+    prefix: float = Field(0.0, ge=0, le=1)
+    causal: float = Field(0.0, ge=0, le=1)
+    reverse: float = Field(0.0, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _sum(self) -> MixtureConfig:
+        shares = {name: share for name, share in self.plain().items() if share}
+        total = sum(shares.values())
+        if shares and abs(total - 1) > _ROUNDING:
+            given = " + ".join(f"{name} {share:g}" for name, share in shares.items())
+            instead = ", ".join(f"{name} = {share / total:.4g}" for name, share in shares.items())
+            raise ValueError(f"shares sum to {total:g}, not to 1: {given}; set {{ {instead} }}")
+        return self
+
+
 class VisibilityConfig(Config):
     kind: Annotated[str, AfterValidator(VISIBILITIES.validator())] = "full"
+    """How rows are read; with a mixture, how the trained model reads when nothing else is said."""
+    mixture: MixtureConfig = MixtureConfig()
+
+    @property
+    def mixed(self) -> bool:
+        """Whether every row draws how it is read."""
+        return any(self.mixture.plain().values())
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The visibilities that rows are read with in training, and the part of the rows that each has."""
+        shares = {name: share for name, share in self.mixture.plain().items() if share}
+        total = sum(shares.values())
+        return {name: share / total for name, share in shares.items()} or {self.kind: 1.0}
 
 
-class ModelConfig(Config):
+class GeneratorConfig(Config):
+    """A smaller network that fills the masked slots for the model to find (ELECTRA)."""
+
+    width: float = Field(0.0, ge=0, le=1)
+    """Its width as a share of the model's; 0: there is no generator."""
+    layers: int = Field(0, ge=0)
+    """0 = as many as the model has."""
+    heads: int = Field(0, ge=0)
+    """0 = one for every 64 numbers of its width, at least one; fewer where the width cannot be shared by so many."""
+    feedforward: int = Field(0, ge=0)
+    """0 = four times its width."""
+
+
+class Architecture(Config):
+    """What a recipe's `[model]` and a network's shape have in common."""
+
     layers: int = Field(12, ge=1)
     width: int = Field(768, ge=1)
     heads: int = Field(12, ge=1)
@@ -57,7 +131,18 @@ class ModelConfig(Config):
     max_length: int = Field(512, ge=1)
     position_offset: int = Field(0, ge=0)
     """The number of the first position (Hugging Face's RoBERTa counts from 2)."""
+    clip: int = Field(64, ge=1)
+    """Relative positions: distances beyond it count as it. For t5, from where on the last bucket of a side
+    holds everything; T5's own is 128."""
+    buckets: int = Field(32, ge=4)
+    """t5: how many distances are told apart."""
     segments: int = Field(2, ge=0)
+    tasks: int = Field(0, ge=0)
+    """Vectors for the task that a row is part of (ERNIE 2.0); 0 = none."""
+    share: Literal["none", "all", "attention", "feedforward"] = "none"
+    """Which weights the layers of a group have in common (ALBERT)."""
+    groups: int = Field(1, ge=1)
+    """Groups of layers that share weights; each has its own."""
     norm: Literal["post", "pre"] = "post"
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"
     eps: float = Field(1e-12, gt=0)
@@ -66,21 +151,74 @@ class ModelConfig(Config):
     attention_dropout: float = Field(0.1, ge=0, lt=1)
 
     @model_validator(mode="after")
-    def _heads(self) -> ModelConfig:
+    def _whole_heads(self) -> Architecture:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         return self
 
-    def shape(self, vocabulary: int, visibility: str = "full") -> Shape:
-        """The same answers with every automatic number worked out, the vocabulary's size and who sees whom."""
-        plain = self.plain()
-        plain["feedforward"] = self.feedforward or 4 * self.width
-        plain["embedding"] = self.embedding or self.width
-        return Shape(vocabulary=vocabulary, visibility=visibility, **plain)
+    @model_validator(mode="after")
+    def _buckets_below_clip(self) -> Architecture:
+        if self.positions == "t5" and self.clip <= self.buckets // 4:
+            raise ValueError(
+                f"clip {self.clip} leaves no room for buckets that grow: {self.buckets} buckets tell the distances "
+                f"below {self.buckets // 4} exactly; clip = 128"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _whole_groups(self) -> Architecture:
+        if self.layers % self.groups:
+            raise ValueError(f"layers {self.layers} is not a multiple of groups {self.groups}")
+        if self.groups > 1 and self.share == "none":
+            raise ValueError(f"groups {self.groups} share nothing while share is 'none'")
+        return self
 
 
-class Shape(ModelConfig):
+class Shape(Architecture):
     """Everything that fixes the tensors of a network and what it computes."""
 
     vocabulary: int = Field(ge=1)
     visibility: str = "full"
+
+
+class ModelConfig(Architecture):
+    generator: GeneratorConfig = GeneratorConfig()
+
+    @model_validator(mode="after")
+    def _generator_fits(self) -> ModelConfig:
+        asked = self.generator
+        if not asked.width and any((asked.layers, asked.heads, asked.feedforward)):
+            raise ValueError("generator.width = 0 means that there is no generator: set it, for example to 0.25")
+        if asked.heads and self.generator_width % asked.heads:
+            raise ValueError(
+                f"the generator's width {self.generator_width} is not a multiple of its heads {asked.heads}"
+            )
+        if asked.layers % self.groups:
+            raise ValueError(f"the generator's layers {asked.layers} are not a multiple of groups {self.groups}")
+        return self
+
+    @property
+    def generator_width(self) -> int:
+        return max(1, round(self.generator.width * self.width))
+
+    def shape(self, vocabulary: int, visibility: str = "full") -> Shape:
+        """The same answers with every automatic number worked out, the vocabulary's size and who sees whom."""
+        plain = self.model_dump(mode="json", exclude={"generator"})
+        plain["feedforward"] = self.feedforward or 4 * self.width
+        plain["embedding"] = self.embedding or self.width
+        return Shape(vocabulary=vocabulary, visibility=visibility, **plain)
+
+    def generator_shape(self, vocabulary: int, visibility: str = "full") -> Shape | None:
+        """The generator's, whose embeddings are the model's own; None where there is no generator."""
+        asked = self.generator
+        if not asked.width:
+            return None
+        width = self.generator_width
+        changes = {
+            "width": width,
+            "layers": asked.layers or self.layers,
+            "heads": asked.heads or next(heads for heads in range(max(1, width // 64), 0, -1) if width % heads == 0),
+            "feedforward": asked.feedforward or 4 * width,
+            "embedding": self.embedding or self.width,
+        }
+        return Shape(**(self.shape(vocabulary, visibility).plain() | changes))

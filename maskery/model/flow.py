@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from maskery.batches import Batch, Edit
-from maskery.model.transformer import Network, inputs_of
+from maskery.model.transformer import Network, inputs_of, visibility_of
 from maskery.model.visibility import View, Visibility, dense
 
 
@@ -104,18 +104,18 @@ def find_leak(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> 
     if not found:
         return None
     row, query = divmod(int(asked[found[0]]), batch.ids.shape[1])
-    visible = visible_row(network.visibility, batch, row)
+    visible = visible_row(visibility_of(batch) or network.visibility, batch, row)
     slot = int(answer[found[0]]) % batch.ids.shape[1]
     return _trace(reach(visible, network.shape.layers), visible, row, query, slot)
 
 
 def _reached(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Tensor:
     """(n,) whether the last state of a target depends on the slot of its answer."""
-    slots = batch.ids.shape[1]
+    slots, visibility = batch.ids.shape[1], visibility_of(batch) or network.visibility
     found = torch.zeros(len(asked), dtype=torch.bool)
     for row in torch.unique(asked // slots).tolist():
         mine = asked // slots == row
-        last = reach(visible_row(network.visibility, batch, row), network.shape.layers)[-1]
+        last = reach(visible_row(visibility, batch, row), network.shape.layers)[-1]
         found[mine] = last[asked[mine] % slots, answer[mine] % slots]
     return found
 

@@ -47,3 +47,17 @@ class ClassHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.dense(x)
         return y
+
+
+class TwoLayerHead(nn.Module):
+    """States -> a layer of their width with an activation -> scores over C classes."""
+
+    def __init__(self, width: int, classes: int, activation: str) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.dense = Linear(width, width)
+        self.answer = Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.answer(self.activation(self.dense(x)))
+        return y

@@ -3,6 +3,7 @@
 - `PackedAttention`: matmul, softmax, matmul over packed rows grouped by length, with its own backward pass that
   works in place. The quick one on a CPU for rows up to a few hundred slots, and with attention dropout at any length.
 - `SelectedAttention`: the same where only some slots ask, in the last layer.
+- `DistanceAttention` (maskery.model.distances): the first with positions told by distance.
 - `sdpa`: torch's fused kernel: longer rows without dropout.
 - `explicit`: plain differentiable operations; takes score and value terms of a position scheme and hands out weights.
 - `flex`: flex_attention with a block mask, on a GPU (a CPU has its forward pass only).
@@ -30,12 +31,17 @@ SDPA_FROM = 256
 """Rows of at least this many slots go to torch's fused kernel when there is no attention dropout."""
 
 
-def choose(length: int, device: torch.device, p: float, in_attention: bool, capture: bool) -> str:
-    """The kernel for a group of rows, by measured speed."""
-    if capture or in_attention:
+def choose(
+    length: int, device: torch.device, p: float, in_attention: bool, capture: bool, by_distance: bool = False
+) -> str:
+    """The kernel for a group of rows, by measured speed. `by_distance`: the positions that act in attention tell
+    distances alone, and these are the same in every row."""
+    if capture or (in_attention and not by_distance):
         return "explicit"
     if device.type != "cpu":
-        return "flex" if level(p) == 0 else "explicit"
+        return "explicit" if in_attention or level(p) else "flex"
+    if by_distance:
+        return "distance"
     return "sdpa" if length >= SDPA_FROM and level(p) == 0 else "packed"
 
 
@@ -45,20 +51,24 @@ def split_heads(x: Tensor, rows: int, parts: int, heads: int) -> Tensor:
     return split.permute(2, 0, 3, 1, 4).contiguous()
 
 
-def _product(a: Tensor, b: Tensor, alpha: float) -> Tensor:
+def product(a: Tensor, b: Tensor, alpha: float) -> Tensor:
     """alpha * a @ b without a pass over the result for alpha."""
     return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0.0, alpha=alpha)
 
 
 def _weights(q: Tensor, k: Tensor, allowed: Tensor | None, rows: int, scale: float) -> Tensor:
     """(b*H,t,K) queries and keys -> (b*H,t,t) softmax weights, computed in one buffer."""
-    weights = _product(q, k.transpose(1, 2), scale)
+    return softmax(product(q, k.transpose(1, 2), scale), allowed, rows)
+
+
+def softmax(scores: Tensor, allowed: Tensor | None, rows: int) -> Tensor:
+    """(b*H,t,t) scores -> weights, written over them; zeros for a query that may see nothing."""
     if allowed is None:
-        return torch.softmax(weights, -1, out=weights)
-    by_row = weights.view(rows, -1, *weights.shape[1:])
+        return torch.softmax(scores, -1, out=scores)
+    by_row = scores.view(rows, -1, *scores.shape[1:])
     by_row.masked_fill_(~allowed, -torch.inf)
-    torch.softmax(weights, -1, out=weights)
-    return by_row.masked_fill_(~allowed.any(-1, keepdim=True), 0.0).view_as(weights)
+    torch.softmax(scores, -1, out=scores)
+    return by_row.masked_fill_(~allowed.any(-1, keepdim=True), 0.0).view_as(scores)
 
 
 def _mix(weights: Tensor, v: Tensor, p: float, saved: list[Tensor]) -> Tensor:
@@ -67,7 +77,7 @@ def _mix(weights: Tensor, v: Tensor, p: float, saved: list[Tensor]) -> Tensor:
         return torch.bmm(weights, v)
     numbers = draw(weights.shape)
     saved.append(numbers)
-    return _product(kept(numbers, p, weights.dtype).mul_(weights), v, keep_scale(p))
+    return product(kept(numbers, p, weights.dtype).mul_(weights), v, keep_scale(p))
 
 
 def _group_backward(
@@ -81,11 +91,11 @@ def _group_backward(
         used = kept(drawn, p, weights.dtype)
         grad_weights.mul_(used)
         used.mul_(weights)
-    grad_v = _product(used.transpose(1, 2), grad, keep)
+    grad_v = product(used.transpose(1, 2), grad, keep)
     # dS = w * (dw - sum(dw * w)), written over dw; the scales are linear and go into the next products.
     torch.ops.aten._softmax_backward_data.out(grad_weights, weights, -1, weights.dtype, grad_input=grad_weights)
-    grad_q = _product(grad_weights, k, scale * keep)
-    grad_k = _product(grad_weights.transpose(1, 2), q, scale * keep)
+    grad_q = product(grad_weights, k, scale * keep)
+    grad_k = product(grad_weights.transpose(1, 2), q, scale * keep)
     return grad_q, grad_k, grad_v
 
 
@@ -106,7 +116,7 @@ class PackedAttention(torch.autograd.Function):
             q, k, v = parts.unbind()
             weights = _weights(q, k, mask, group.rows, ctx.scale)
             saved += [parts, weights]
-            _merge(out[group.start : group.stop], _mix(weights, v, p, saved), group.rows, heads)
+            merge(out[group.start : group.stop], _mix(weights, v, p, saved), group.rows, heads)
         ctx.save_for_backward(*saved)
         return out
 
@@ -123,7 +133,7 @@ class PackedAttention(torch.autograd.Function):
             target = grad_qkv[group.start : group.stop].view(group.rows, group.length, 3, -1)
             parts = _group_backward(grad, q, k, v, weights, drawn, ctx.scale, ctx.p)
             for part, value in enumerate(parts):
-                _merge(target[:, :, part], value, group.rows, ctx.heads)
+                merge(target[:, :, part], value, group.rows, ctx.heads)
         return grad_qkv, None, None, None, None
 
 
@@ -153,7 +163,7 @@ class SelectedAttention(torch.autograd.Function):
             k, v = parts.unbind()
             weights = _weights(q, k, mask, group.rows, ctx.scale)
             saved += [q, parts, weights]
-            _merge(out[ask.start : ask.stop], _mix(weights, v, p, saved), group.rows, heads)
+            merge(out[ask.start : ask.stop], _mix(weights, v, p, saved), group.rows, heads)
         ctx.save_for_backward(*saved)
         return out
 
@@ -172,14 +182,14 @@ class SelectedAttention(torch.autograd.Function):
             drawn = next(saved) if level(ctx.p) else None
             grad = split_heads(grad_out[ask.start : ask.stop], group.rows, 1, ctx.heads)[0].flatten(0, 1)
             grad_q, grad_k, grad_v = _group_backward(grad, q, k, v, weights, drawn, ctx.scale, ctx.p)
-            _merge(grad_queries[ask.start : ask.stop], grad_q, group.rows, ctx.heads)
+            merge(grad_queries[ask.start : ask.stop], grad_q, group.rows, ctx.heads)
             target = grad_kv[group.start : group.stop].view(group.rows, group.length, 2, -1)
             for part, value in enumerate((grad_k, grad_v)):
-                _merge(target[:, :, part], value, group.rows, ctx.heads)
+                merge(target[:, :, part], value, group.rows, ctx.heads)
         return grad_queries, grad_kv, None, None, None, None, None
 
 
-def _merge(target: Tensor, x: Tensor, rows: int, heads: int) -> None:
+def merge(target: Tensor, x: Tensor, rows: int, heads: int) -> None:
     """Write (b*H,t,K) into the slots of a group, heads side by side."""
     by_head = x.view(rows, heads, x.shape[1], x.shape[2]).transpose(1, 2)
     target.view(rows, x.shape[1], heads, x.shape[2]).copy_(by_head)

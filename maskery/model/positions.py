@@ -8,6 +8,7 @@ tensors of position numbers, never lengths, so branches, offsets and memory need
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,16 @@ from maskery.model.config import Shape
 
 
 class PositionScheme(nn.Module):
+    in_attention: ClassVar[bool] = False
+    """Whether attention has to call this scheme at all: known from the methods that it has."""
+    by_distance: ClassVar[bool] = False
+    """Whether it acts in attention and knows nothing but how far apart two slots are (maskery.model.relative)."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        base = PositionScheme
+        cls.in_attention = (cls.turn, cls.scores, cls.values) != (base.turn, base.scores, base.values)
+
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.limit: int | None = None
@@ -37,13 +48,6 @@ class PositionScheme(nn.Module):
     def values(self, layer: int, weights: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
         """(B,H,Q,K) weights -> (B,H,Q,head width), added to the output; forces the explicit kernel."""
         return None
-
-    @property
-    def in_attention(self) -> bool:
-        """Whether attention has to call this scheme at all."""
-        kind = type(self)
-        base = PositionScheme
-        return (kind.turn, kind.scores, kind.values) != (base.turn, base.scores, base.values)
 
 
 class NoPositions(PositionScheme):

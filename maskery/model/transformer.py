@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,7 @@ from maskery.model.dropout import dropout
 from maskery.model.layout import Layout, layout_of
 from maskery.model.linear import Linear, Norm
 from maskery.model.selection import Selection, select
+from maskery.model.visibility import Mixed, Visibility
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,13 @@ class Inputs:
     segments: Tensor
     positions: Tensor
     slots: Mapping[str, Tensor] = field(default_factory=dict)
+    visibility: Visibility | None = None
+    """Who sees whom in these rows, where that is not the network's own."""
+
+
+def visibility_of(batch: Batch) -> Visibility | None:
+    """Rows that have a mode are read in it; None: as the network reads."""
+    return Mixed() if "mode" in batch.slots else None
 
 
 def inputs_of(batch: Batch) -> Inputs:
@@ -45,6 +54,7 @@ def inputs_of(batch: Batch) -> Inputs:
         segments=_below(width, [part.segments for part in parts]),
         positions=_below(width, [part.positions for part in parts]),
         slots={name: _below(width, [part.slots[name] for part in parts]) for name in batch.slots},
+        visibility=visibility_of(batch),
     )
 
 
@@ -89,24 +99,50 @@ class Hidden:
         return self.packed.index_select(0, places)
 
 
+LENT = ("tokens", "segments", "tasks", "positions", "norm")
+"""Parts of the embeddings that a second network may read at their owner."""
+
+
 class Embeddings(nn.Module):
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, lender: Embeddings | None = None) -> None:
+        """`lender` owns what two networks have in common; here is then only a projection, and positions if they act in
+        attention, whose heads are this network's."""
         super().__init__()
         self.dropout = shape.dropout
         self.tokens = nn.Parameter(torch.empty(shape.vocabulary, shape.embedding))
         self.segments = nn.Parameter(torch.empty(shape.segments, shape.embedding)) if shape.segments else None
+        self.tasks = nn.Parameter(torch.empty(shape.tasks, shape.embedding)) if shape.tasks else None
         self.positions = POSITIONS.get(shape.positions)(shape)
         self.norm = Norm(shape.embedding, shape.eps) if shape.norm == "post" else None
         self.projection = Linear(shape.embedding, shape.width) if shape.embedding != shape.width else None
+        # In a tuple, because a module held as an attribute would be counted as this network's own.
+        self._lender = () if lender is None else (lender,)
+        for name in LENT if lender is not None else ():
+            if hasattr(self, name) and not (name == "positions" and self.positions.in_attention):
+                delattr(self, name)
 
-    def forward(self, ids: Tensor, segments: Tensor, positions: Tensor) -> Tensor:
-        """(N,) each -> (N,D)"""
+    def __getattr__(self, name: str) -> Any:
+        """What is borrowed is read at its owner, so that it is counted, saved and trained once."""
+        if name in LENT and name not in self._parameters and name not in self._modules and self._lender:
+            return getattr(self._lender[0], name)
+        return super().__getattr__(name)
+
+    def borrowed(self) -> dict[str, nn.Parameter]:
+        """The borrowed parameters by the names that they would have here."""
+        every = [pair for lender in self._lender for pair in lender.named_parameters()]
+        lent = [name for name in LENT if name not in self._modules]
+        return {name: value for name, value in every if name.partition(".")[0] in lent}
+
+    def forward(self, ids: Tensor, segments: Tensor, positions: Tensor, tasks: Tensor | None = None) -> Tensor:
+        """(N,) each -> (N,D); without `tasks` every slot is of the first task."""
         x = F.embedding(ids, self.tokens)
         place = self.positions.embed(positions)
         if place is not None:
             x = x + place
         if self.segments is not None:
             x = x + F.embedding(segments, self.segments)
+        if self.tasks is not None:
+            x = x + (self.tasks[0] if tasks is None else F.embedding(tasks, self.tasks))
         if self.norm is not None:
             x = self.norm(x)
         if self.training:
@@ -115,12 +151,16 @@ class Embeddings(nn.Module):
 
 
 class Network(nn.Module):
-    def __init__(self, shape: Shape, *, pooler: bool) -> None:
+    def __init__(self, shape: Shape, *, pooler: bool, lender: Network | None = None) -> None:
+        """`lender` owns the embeddings, if this is a second network that has them in common with it."""
         super().__init__()
         self.shape = shape
         self.visibility = VISIBILITIES.get(shape.visibility)()
-        self.embeddings = Embeddings(shape)
-        self.layers = nn.ModuleList(Block(shape, number) for number in range(shape.layers))
+        self.embeddings: Embeddings = Embeddings(shape, None if lender is None else lender.embeddings)
+        self.layers = nn.ModuleList()
+        for number in range(shape.layers):
+            first = number - number % (shape.layers // shape.groups)
+            self.layers.append(Block(shape, number, cast(Block, self.layers[first]) if first < number else None))
         self.norm = Norm(shape.width, shape.eps) if shape.norm == "pre" else None
         self.pooler = Linear(shape.width, shape.width) if pooler else None
 
@@ -132,13 +172,19 @@ class Network(nn.Module):
         selection = None if reads is None or layers or attentions else self._selection(layout, reads)
         plan = plan_attention(
             layout,
-            self.visibility,
+            inputs.visibility or self.visibility,
             inputs.slots,
             inputs.positions,
             dropout=self.shape.attention_dropout if self.training else 0.0,
             capture=attentions,
         )
-        x = self.embeddings(layout.pack(inputs.ids), layout.pack(inputs.segments), layout.pack(inputs.positions))
+        tasks = inputs.slots.get("task")
+        x = self.embeddings(
+            layout.pack(inputs.ids),
+            layout.pack(inputs.segments),
+            layout.pack(inputs.positions),
+            None if tasks is None else layout.pack(tasks),
+        )
         states, captured = [x], []
         for number, block in enumerate(self.layers, start=1):
             last = selection if number == len(self.layers) else None

@@ -17,6 +17,8 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from maskery.model.config import Mode
+
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -91,6 +93,26 @@ class Causal:
         return Predicate(lambda b, h, q, k: view.k_pos[b, k] <= view.q_pos[b, q])
 
 
+class Reverse:
+    """A slot sees itself and what stands behind it."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, view: View) -> Predicate:
+        return Predicate(lambda b, h, q, k: view.k_pos[b, k] >= view.q_pos[b, q])
+
+
+class Prefix:
+    """Everybody sees the first piece of the row; beyond it, a slot sees what stands before (UniLM, sequence to
+    sequence)."""
+
+    needs: ClassVar[tuple[str, ...]] = ("document",)
+
+    def bind(self, view: View) -> Predicate:
+        theirs = view.k_slots["document"]
+        return Predicate(lambda b, h, q, k: theirs[b, k] == 0) | Causal().bind(view)
+
+
 class Packed:
     """A slot sees its own document only, where several documents share a row."""
 
@@ -108,6 +130,26 @@ class PackedCausal:
 
     def bind(self, view: View) -> Predicate:
         return Packed().bind(view) & Causal().bind(view)
+
+
+class Mixed:
+    """Every row in a mode of its own: `mode` tells which of the four it is read with (UniLM)."""
+
+    needs: ClassVar[tuple[str, ...]] = ("mode", "document")
+
+    def bind(self, view: View) -> Predicate:
+        mode = view.q_slots["mode"]
+        ways: dict[Mode, Visibility] = {Mode.PREFIX: Prefix(), Mode.CAUSAL: Causal(), Mode.REVERSE: Reverse()}
+        bound = {way: visibility.bind(view) for way, visibility in ways.items() if bool((mode == way).any())}
+
+        def mask_mod(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            mine = mode[b, q]
+            seen = (mine == Mode.FULL) & (k >= 0)
+            for way, predicate in bound.items():
+                seen = seen | ((mine == way) & predicate(b, h, q, k))
+            return seen
+
+        return Predicate(mask_mod, sees_all=not bound)
 
 
 def dense(predicate: Predicate, view: View) -> Tensor:

@@ -19,6 +19,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "next_token": "maskery.objectives.next_token:NextToken",
         "span_boundary": "maskery.objectives.span_boundary:SpanBoundary",
         "word_order": "maskery.objectives.word_order:WordOrder",
+        "replaced_token": "maskery.objectives.replaced_token:ReplacedToken",
         "contrast": "maskery.objectives.contrast:Contrast",
         "next_sentence": "maskery.objectives.sentences:NextSentence",
         "sentence_order": "maskery.objectives.sentences:SentenceOrder",
@@ -36,6 +37,9 @@ PAIR_OF = {
     "segment_order": "permuted",
 }
 """The questions about segments, and the `rows.pair` that makes their labels."""
+
+ASKED_OF_GENERATOR = "masked_token"
+"""The question that the generator answers, where a recipe has one; the others are asked of the model."""
 
 
 class ObjectiveConfig(Config):

@@ -2,7 +2,8 @@
 
 `TiedCrossEntropy` never holds the scores of more than a few hundred targets at once: a chunk's scores become its
 loss, then (in the same buffer) their own gradient, which is multiplied into the gradients of states, matrix and bias
-on the spot. So the backward pass is a multiplication by one number, and the memory is one chunk.
+on the spot. So the backward pass is a multiplication by one number, and the memory is one chunk. Where a token is to be
+drawn for each target, it is drawn on the way, from the same scores.
 
 Under autocast the three products are computed in its numbers; scores, losses and gradients stay in those of the bias.
 
@@ -16,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from maskery.objectives import sampling
 
 CHUNK_BYTES = 64 << 20
 """The scores held at once."""
@@ -56,10 +59,13 @@ def _add_product(target: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 class TiedCrossEntropy(torch.autograd.Function):
-    """States (n,E), matrix (V,E), bias (V,), labels (n,) -> the summed loss."""
+    """States (n,E), matrix (V,E), bias (V,), labels (n,) -> the summed loss, and tokens (n,) drawn by numbers (n,) in
+    [0, 1); without such numbers no tokens."""
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, uniform: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad[:3])
         device = states.device.type
         dtype = _products_in(device, matrix.dtype)
@@ -67,6 +73,7 @@ class TiedCrossEntropy(torch.autograd.Function):
         grad_matrix = torch.zeros_like(matrix) if wanted else None
         grad_bias = torch.zeros_like(bias) if wanted else None
         total = torch.zeros((), dtype=torch.float64)
+        drawn = torch.empty_like(labels) if uniform is not None else labels.new_empty(0)
         narrow_states, narrow_matrix = states.to(dtype), matrix.to(dtype)
         with torch.autocast(device, enabled=False):
             for part in _chunks(states.shape[0], matrix.shape[0]):
@@ -78,6 +85,8 @@ class TiedCrossEntropy(torch.autograd.Function):
                 mass = scores.sum(1, keepdim=True)
                 losses = mass.squeeze(1).log() + highest.squeeze(1) - answer
                 total += losses.sum(dtype=torch.float64).cpu()
+                if uniform is not None:
+                    drawn[part] = sampling.draw(scores, uniform[part])
                 if grad_states is None or grad_matrix is None or grad_bias is None:
                     continue
                 gradient = scores.div_(mass)
@@ -88,19 +97,28 @@ class TiedCrossEntropy(torch.autograd.Function):
                 _add_product(grad_matrix, gradient.t(), narrow_states[part])
         if wanted:
             ctx.save_for_backward(grad_states, grad_matrix, grad_bias)
-        return total.to(states.device, bias.dtype)
+        ctx.mark_non_differentiable(drawn)
+        return total.to(states.device, bias.dtype), drawn
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         grad_states, grad_matrix, grad_bias = ctx.saved_tensors
-        (outer,) = gradients
-        return grad_states * outer, grad_matrix * outer, grad_bias * outer, None
+        outer = gradients[0]
+        return grad_states * outer, grad_matrix * outer, grad_bias * outer, None, None
 
 
 def tied_cross_entropy(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
-    loss: Tensor = TiedCrossEntropy.apply(states, matrix, bias, labels)  # type: ignore[no-untyped-call]
+    loss: Tensor = TiedCrossEntropy.apply(states, matrix, bias, labels, None)[0]  # type: ignore[no-untyped-call]
     return loss
+
+
+def tied_cross_entropy_and_draws(
+    states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, uniform: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The loss, and for each target a token (n,) drawn from what its scores say; no gradient goes through the draw."""
+    found: tuple[Tensor, Tensor] = TiedCrossEntropy.apply(states, matrix, bias, labels, uniform)  # type: ignore[no-untyped-call]
+    return found
 
 
 def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,18 +5,24 @@ Slots that were only shuffled, and masks that stand for a whole span, have no on
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
 from maskery.edit import Edit
+from maskery.model.heads import TokenHead
+from maskery.model.transformer import Hidden, Network
+from maskery.objectives.cross_entropy import tied_cross_entropy_and_draws
 from maskery.objectives.protocol import Answers
 from maskery.objectives.tokens import TokenObjective, flat_slots
 from maskery.rows.ragged import Rows
 
 ASKED = (Edit.MASK, Edit.RANDOM, Edit.KEEP, Edit.SIMILAR, Edit.UNMATCHED)
+DRAWS = "uniform"
+"""Where the targets hold a number in [0, 1) for each, by which a generator draws a token."""
 
 
 class MaskedToken(TokenObjective):
@@ -26,6 +32,13 @@ class MaskedToken(TokenObjective):
         chosen = np.flatnonzero(np.isin(rows.edit, ASKED))
         label = torch.from_numpy(rows.original[chosen].astype(np.int64))
         return Targets(index=flat_slots(rows, slots, chosen), label=label)
+
+    def total_and_draws(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The summed loss, and for every target (n,) a token drawn by the number that the feed gave it."""
+        token_head, targets = cast(TokenHead, head), self.targets(batch)
+        states = token_head.transform(hidden.select(targets.index))
+        matrix, draws = network.embeddings.tokens, targets.extra[DRAWS]
+        return tied_cross_entropy_and_draws(states, matrix, token_head.bias, targets.label, draws)
 
     def answers(self, batch: Batch) -> Answers:
         index = self.targets(batch).index

@@ -1,4 +1,8 @@
-"""Which token comes next? Asked at every slot but a row's last (Radford et al. 2018)."""
+"""Which token comes next? Asked at every slot but a row's last (Radford et al. 2018).
+
+A row whose first piece everybody sees (mode prefix) is asked for what comes behind that piece alone: from the [SEP]
+that ends the source, which is asked for the first token of the target, to the last token, which is asked for the end.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import numpy as np
 import torch
 
 from maskery.batches import Batch, Targets
+from maskery.model.config import Mode
 from maskery.objectives.protocol import Answers
 from maskery.objectives.tokens import TokenObjective, flat_slots
 from maskery.rows.ragged import Rows
@@ -19,6 +24,9 @@ class NextToken(TokenObjective):
     def ask(self, rows: Rows, slots: int) -> Targets:
         asked = np.ones(rows.ids.shape[0], dtype=bool)
         asked[rows.start[1:] - 1] = False
+        if rows.mode is not None:
+            source = (rows.mode[rows.row] == Mode.PREFIX) & (rows.document == 0)
+            asked[:-1] &= ~source[1:]
         chosen = np.flatnonzero(asked)
         label = torch.from_numpy(rows.original[chosen + 1].astype(np.int64))
         return Targets(index=flat_slots(rows, slots, chosen), label=label)

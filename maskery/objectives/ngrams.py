@@ -97,4 +97,5 @@ def ngram_rows(rows: Rows, ngrams: Ngrams) -> Rows:
         document=np.zeros(len(ids), dtype=np.int32),
         edit=np.full(len(ids), Edit.NONE, dtype=np.uint8),
         label=np.full(len(row), -1, dtype=np.int64),
+        mode=None if rows.mode is None else rows.mode[row],
     )

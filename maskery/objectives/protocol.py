@@ -6,10 +6,12 @@ ranks of the step, which is known from the targets before the first forward pass
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
@@ -17,8 +19,33 @@ from maskery.model.config import Shape
 from maskery.model.transformer import Hidden, Network
 from maskery.rows.ragged import Rows
 
-Metrics = Mapping[str, tuple[float, int]]
-"""Name -> (sum, count)."""
+
+@dataclass(frozen=True)
+class Ranked:
+    """Scores of n answers and which are of the class they should be high for: a metric that no sum can tell."""
+
+    score: NDArray[np.float32]
+    positive: NDArray[np.bool_]
+
+    @staticmethod
+    def joined(parts: Sequence[Ranked]) -> Ranked:
+        return Ranked(np.concatenate([part.score for part in parts]), np.concatenate([part.positive for part in parts]))
+
+    @property
+    def area(self) -> float | None:
+        """The chance that of two answers, one of each class, the right one has the higher score (AUC); equal scores
+        count half. None where a class has no answer."""
+        positive, negative = int(self.positive.sum()), int((~self.positive).sum())
+        if not positive or not negative:
+            return None
+        _, place, many = np.unique(self.score, return_inverse=True, return_counts=True)
+        rank = np.cumsum(many) - (many - 1) / 2
+        above = float(rank[place][self.positive].sum()) - positive * (positive + 1) / 2
+        return above / (positive * negative)
+
+
+Metrics = Mapping[str, tuple[float, int] | Ranked]
+"""Name -> (sum, count), or all scores where the metric is about their order."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +87,7 @@ class Objective(Protocol):
         ...
 
     def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
-        """Sums and counts for evaluation, no gradient: `loss` and `accuracy` at least."""
+        """Sums and counts for evaluation, no gradient: `loss` and `accuracy` at least, of all that are asked."""
         ...
 
     def answers(self, batch: Batch) -> Answers | None:

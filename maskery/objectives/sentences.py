@@ -6,7 +6,8 @@
     sentence_distance  ERNIE 2.0  0 adjacent, 1 elsewhere in the same document, 2 another document
     segment_order      ERNIE 2.0  which permutation of up to three segments
 
-A row that is no pair is not asked.
+A row that is no pair is not asked. Nor is one that is read from one side or by its first segment alone: where rows
+differ in how they are read (UniLM), the question is about those that are read in full.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from maskery.model.transformer import Hidden, Network
 from maskery.objectives.config import PAIR_OF
 from maskery.objectives.protocol import Answers, Metrics
 from maskery.rows.config import PAIRS
+from maskery.rows.modes import in_full
 from maskery.rows.ragged import Rows
 
 
@@ -34,7 +36,7 @@ class SentenceObjective:
     whole_batch: ClassVar[bool] = False
 
     def ask(self, rows: Rows, slots: int) -> Targets:
-        labelled = np.flatnonzero(rows.label >= 0)
+        labelled = np.flatnonzero((rows.label >= 0) & in_full(rows))
         return Targets(index=torch.from_numpy(labelled), label=torch.from_numpy(rows.label[labelled].astype(np.int64)))
 
     def head(self, shape: Shape) -> nn.Module:

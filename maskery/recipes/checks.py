@@ -7,33 +7,29 @@ Whether a target can reach its own answer through the layers is another question
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from maskery.knowledge.config import SYNONYM_FILES
-from maskery.objectives.config import PAIR_OF
+from maskery.objectives.config import ASKED_OF_GENERATOR, PAIR_OF
+from maskery.recipes.refusal import Refusal, either
+from maskery.recipes.sight import (
+    contrast_out_of_sight,
+    corruption_without_target,
+    mixture_without_kind,
+    modes_without_vectors,
+    next_token_in_sight,
+    pair_taken_apart,
+    prefix_without_target,
+    question_out_of_sight,
+)
 from maskery.rows.config import ONLY_PAIR
 
 if TYPE_CHECKING:
     from maskery.recipes.recipe import Recipe
 
-BLIND_TO_SECOND_SEGMENT = ("causal", "packed", "packed_causal")
-"""Where [CLS], the first slot and part of the first piece, cannot see the second segment."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refusal:
-    piece: str
-    reason: str
-    repair: str
-
 
 def _about_chosen(recipe: Recipe) -> list[str]:
     return [name for name in ("masked_token", "span_boundary") if name in recipe.objectives]
-
-
-def _either(names: list[str]) -> str:
-    return " or ".join(f'"{name}"' for name in names)
 
 
 def no_objective(recipe: Recipe) -> Refusal | None:
@@ -66,34 +62,13 @@ def question_without_pairs(recipe: Recipe) -> Refusal | None:
     return Refusal(
         piece=f"objectives.{name}",
         reason=f'needs rows.pair = "{pair}", which is "{recipe.rows.pair}"',
-        repair=f'rows.pair = "{pair}" with rows.kind = {_either(kinds)}, '
+        repair=f'rows.pair = "{pair}" with rows.kind = {either(kinds)}, '
         f"or without this objective: --set objectives.{name}=false",
     )
 
 
-def question_out_of_sight(recipe: Recipe) -> Refusal | None:
-    asked = [name for name in recipe.objectives if name in PAIR_OF]
-    if not asked or recipe.visibility.kind not in BLIND_TO_SECOND_SEGMENT:
-        return None
-    return Refusal(
-        piece=f"objectives.{asked[0]}",
-        reason=f'[CLS] cannot see the second segment when visibility.kind = "{recipe.visibility.kind}"',
-        repair=f'visibility.kind = "full", or --set objectives.{asked[0]}=false',
-    )
-
-
-def pair_taken_apart(recipe: Recipe) -> Refusal | None:
-    if recipe.rows.pair == "none" or recipe.visibility.kind not in ("packed", "packed_causal"):
-        return None
-    return Refusal(
-        piece="visibility.kind",
-        reason=f'"{recipe.visibility.kind}" hides the second segment of a pair from the first',
-        repair='rows.pair = "none" without the question about pairs, or visibility.kind = "full"',
-    )
-
-
 def segments_too_few(recipe: Recipe) -> Refusal | None:
-    if recipe.rows.pair in ("none", "permuted") or recipe.model.segments != 1:
+    if not recipe.rows.two_segments or recipe.model.segments != 1:
         return None
     return Refusal(
         piece="model.segments",
@@ -154,16 +129,6 @@ def ngram_without_contrast(recipe: Recipe) -> Refusal | None:
     )
 
 
-def contrast_out_of_sight(recipe: Recipe) -> Refusal | None:
-    if "contrast" not in recipe.objectives or recipe.visibility.kind not in BLIND_TO_SECOND_SEGMENT:
-        return None
-    return Refusal(
-        piece="objectives.contrast",
-        reason=f'[CLS] cannot see the whole row when visibility.kind = "{recipe.visibility.kind}"',
-        repair='visibility.kind = "full", or --set objectives.contrast=false --set corruption.ngram.longest=0',
-    )
-
-
 def similar_without_synonyms(recipe: Recipe) -> Refusal | None:
     if recipe.corruption.replace.similar == 0 or recipe.knowledge.synonyms:
         return None
@@ -202,6 +167,42 @@ def next_token_with_corruption(recipe: Recipe) -> Refusal | None:
         piece="objectives.next_token",
         reason=f"reads the text as it is, but {changing[0]} = {changes[changing[0]]:g} changes it",
         repair=f"{changing[0]} = 0, or objectives.masked_token in its place",
+    )
+
+
+def replaced_without_generator(recipe: Recipe) -> Refusal | None:
+    if "replaced_token" not in recipe.objectives or recipe.model.generator.width > 0:
+        return None
+    return Refusal(
+        piece="objectives.replaced_token",
+        reason="model.generator.width = 0: there is no generator, so no token is replaced",
+        repair="model.generator.width = 0.25, or --set objectives.replaced_token=false",
+    )
+
+
+def generator_without_replaced(recipe: Recipe) -> Refusal | None:
+    if recipe.model.generator.width == 0 or "replaced_token" in recipe.objectives:
+        return None
+    return Refusal(
+        piece="model.generator",
+        reason="fills the chosen slots, and nothing is asked about what it put there",
+        repair="objectives.replaced_token = { weight = 50.0 }, or --set model.generator.width=0",
+    )
+
+
+def generator_without_masked(recipe: Recipe) -> Refusal | None:
+    if recipe.model.generator.width == 0 or ASKED_OF_GENERATOR in recipe.objectives:
+        return None
+    if "next_token" in recipe.objectives:
+        return Refusal(
+            piece="objectives.next_token",
+            reason="reads the text as it is, but the generator (model.generator.width > 0) replaces tokens of it",
+            repair=f"objectives.{ASKED_OF_GENERATOR} in its place, or --set model.generator.width=0",
+        )
+    return Refusal(
+        piece="model.generator",
+        reason=f"{ASKED_OF_GENERATOR} is what a generator learns from, and it is not asked",
+        repair=f"objectives.{ASKED_OF_GENERATOR} = {{ weight = 1.0 }}, or --set model.generator.width=0",
     )
 
 
@@ -250,6 +251,10 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_objective,
     no_weight,
     segments_too_few,
+    modes_without_vectors,
+    mixture_without_kind,
+    prefix_without_target,
+    corruption_without_target,
     pair_taken_apart,
     question_without_pairs,
     question_out_of_sight,
@@ -262,6 +267,10 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     similar_without_synonyms,
     answers_that_have_moved,
     next_token_with_corruption,
+    next_token_in_sight,
+    replaced_without_generator,
+    generator_without_replaced,
+    generator_without_masked,
     rows_longer_than_positions,
     warmup_without_end,
     betas_out_of_range,

@@ -111,11 +111,15 @@ def merged(layers: list[Layer]) -> Tables:
 
 
 def _without_dropped(data: Tables) -> Tables:
-    """`objectives.NAME = false` leaves an objective out: an override cannot take a table away otherwise."""
-    objectives = data.get("objectives")
-    if not isinstance(objectives, dict):
-        return data
-    return {**data, "objectives": {name: table for name, table in objectives.items() if table is not False}}
+    """`objectives.NAME = false` leaves an objective out, `visibility.mixture = false` the mixture: an override cannot
+    take a table away otherwise."""
+    kept = dict(data)
+    for axis, dropped in (("objectives", None), ("visibility", "mixture")):
+        table = data.get(axis)
+        if isinstance(table, dict):
+            gone = [name for name, value in table.items() if value is False and dropped in (None, name)]
+            kept[axis] = {name: value for name, value in table.items() if name not in gone}
+    return kept
 
 
 def parse(text: str, where: str) -> Tables:

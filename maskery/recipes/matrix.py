@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from maskery.model.config import RELATIVE
 from maskery.objectives.config import PAIR_OF
 from maskery.recipes.layers import names
 from maskery.recipes.recipe import Recipe, recipe
@@ -76,7 +77,7 @@ def _permutation(recipe: Recipe, bert: Recipe) -> bool:
 
 
 def _relative_positions(recipe: Recipe, bert: Recipe) -> bool:
-    return recipe.model.positions.startswith("relative")
+    return recipe.model.positions in RELATIVE
 
 
 def _shared_layers(recipe: Recipe, bert: Recipe) -> bool:
@@ -95,7 +96,9 @@ def _no_next_sentence(recipe: Recipe, bert: Recipe) -> bool:
 
 
 def _other_tasks(recipe: Recipe, bert: Recipe) -> bool:
-    return not recipe.objectives.keys() <= bert.objectives.keys()
+    """Another question, or the same of rows that are read in another way (UniLM's three kinds of language model)."""
+    asked = recipe.objectives.keys() <= bert.objectives.keys()
+    return not (asked and recipe.visibility.shares.keys() <= bert.visibility.shares.keys())
 
 
 COLUMNS = (

@@ -21,9 +21,10 @@ from maskery.errors import RefusedError
 from maskery.knowledge.config import KnowledgeConfig
 from maskery.model.config import ModelConfig, VisibilityConfig
 from maskery.objectives.config import OBJECTIVES, ObjectiveConfig
-from maskery.recipes.checks import CHECKS, Refusal
+from maskery.recipes.checks import CHECKS
 from maskery.recipes.layers import Layer, file_layers, merged, names, override_layer, parse, size_layer
 from maskery.recipes.problems import recipe_error
+from maskery.recipes.refusal import Refusal
 from maskery.recipes.table import summary
 from maskery.rows.config import RowsConfig
 from maskery.train.config import TrainingConfig

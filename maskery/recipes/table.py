@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from maskery.config import Config
 from maskery.corruption.config import CorruptionConfig, ReplaceConfig
-from maskery.model.config import ModelConfig
+from maskery.model.config import GeneratorConfig, ModelConfig, VisibilityConfig
 from maskery.objectives.config import ObjectiveConfig
 from maskery.rows.config import RowsConfig
 
@@ -17,6 +18,7 @@ _SIZE = {"layers", "width", "heads", "feedforward", "max_length", "position_offs
 _MEASURES = _SIZE | {"eps", "init_std", "dropout", "attention_dropout"}
 """Numbers of the model that say how large or how careful, not of what kind."""
 _TOLD = {"rate", "of", "unit", "when", "decide", "span", "replace", "shuffle", "order", "ngram", "stages"}
+_SHARED = {"all": "layers", "attention": "attention", "feedforward": "feed-forward"}
 _GRAMS = {2: "bigrams", 3: "trigrams"}
 
 
@@ -25,7 +27,7 @@ def summary(recipe: Recipe) -> dict[str, str]:
         "name": recipe.name,
         "rows": _rows(recipe.rows),
         "corruption": _corruption(recipe.corruption, recipe.rows.copies),
-        "visibility": ", ".join([_spaced(recipe.visibility.kind), *_unusual(recipe.visibility, {"kind"})]),
+        "visibility": _visibility(recipe.visibility),
         "model": _model(recipe.model),
         "objectives": " + ".join(_objective(name, each) for name, each in recipe.objectives.items()) or "none",
     }
@@ -34,6 +36,18 @@ def summary(recipe: Recipe) -> dict[str, str]:
 def _rows(rows: RowsConfig) -> str:
     kind = _spaced(rows.kind)
     return f"one {kind.removesuffix(' pair')}" if rows.pair == "none" and kind.endswith(" pair") else kind
+
+
+def _visibility(visibility: VisibilityConfig) -> str:
+    """The kind, or the shares of a mixture as fractions where they are such."""
+    if not visibility.mixed:
+        return ", ".join([_spaced(visibility.kind), *_unusual(visibility, {"kind", "mixture"})])
+    return ", ".join(f"{_part(share)} {_spaced(kind)}" for kind, share in visibility.shares.items())
+
+
+def _part(share: float) -> str:
+    near = Fraction(share).limit_denominator(12)
+    return str(near) if abs(near - share) < 1e-4 else f"{100 * share:.3g} %"
 
 
 def _corruption(corruption: CorruptionConfig, copies: int) -> str:
@@ -90,7 +104,22 @@ def _shares(replace: ReplaceConfig) -> str:
 
 def _model(model: ModelConfig) -> str:
     words = [f"{_spaced(model.positions)} positions", f"{model.norm}-norm"]
-    return ", ".join(words + _unusual(model, {"positions", "norm", *_MEASURES}))
+    told = {"positions", "norm", "share", "groups", "generator", *_MEASURES}
+    return ", ".join([*words, *_shared(model), *_unusual(model, told), *_beside(model.generator)])
+
+
+def _beside(generator: GeneratorConfig) -> list[str]:
+    if not generator.width:
+        return []
+    wide = "as wide" if generator.width == 1 else f"{_part(generator.width)} as wide"
+    return [" ".join(["generator", wide, *_unusual(generator, {"width"})])]
+
+
+def _shared(model: ModelConfig) -> list[str]:
+    if model.share == "none":
+        return []
+    groups = f" in {model.groups} groups" if model.groups > 1 else ""
+    return [f"{_SHARED[model.share]} shared{groups}"]
 
 
 def _objective(name: str, objective: ObjectiveConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -19,6 +19,7 @@ KINDS: Registry[Planner] = Registry(
         "sentence_pair": "maskery.rows.sentence_pair:plan",
         "full_sentences": "maskery.rows.sentences:plan_full",
         "doc_sentences": "maskery.rows.sentences:plan_document",
+        "one_or_two_segments": "maskery.rows.one_or_two:plan",
         "permuted_segments": "maskery.rows.permuted:plan",
     },
 )
@@ -28,8 +29,15 @@ PAIRS: Registry[Any] = Registry(
     | {"permuted": "maskery.rows.permuted:PERMUTED"},
 )
 
-ONLY_PAIR = {"full_sentences": "none", "doc_sentences": "none", "permuted_segments": "permuted"}
+ONLY_PAIR = {
+    "full_sentences": "none",
+    "doc_sentences": "none",
+    "one_or_two_segments": "none",
+    "permuted_segments": "permuted",
+}
 """Kinds that go with one answer to `pair` only."""
+MODE_SEGMENTS = 6
+"""The segment ids of `segments = "mode"`."""
 
 
 class RowsConfig(Config):
@@ -39,9 +47,13 @@ class RowsConfig(Config):
 
     Where it is not given: next, but none for the kinds that make no pairs, and permuted for permuted_segments."""
     short: float = Field(0.1, ge=0, le=1)
-    """segment_pair: chance that a document is walked with a random shorter length, as in BERT."""
+    """Chance of a random shorter length: segment_pair, of a document, as in BERT; one_or_two_segments, of a row."""
     copies: int = Field(1, ge=1, le=1000)
     """Passes over the corpus laid end to end in one plan, each with its own cuts and pairs."""
+
+    segments: Literal["pair", "mode"] = "pair"
+    """Segment ids: 0 and 1 for the segments of a pair, or ids that tell how a row is read as well (UniLM): 0 1 full,
+    2 causal, 3 reverse, 4 5 prefix."""
 
     @model_validator(mode="before")
     @classmethod
@@ -61,3 +73,8 @@ class RowsConfig(Config):
             kind = next(kind for kind, pair in ONLY_PAIR.items() if pair == self.pair)
             raise ValueError(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}: --set rows.kind={kind}")
         return self
+
+    @property
+    def two_segments(self) -> bool:
+        """Whether rows have segment 1 besides segment 0."""
+        return self.kind == "one_or_two_segments" or self.pair not in ("none", "permuted")

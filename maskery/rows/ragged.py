@@ -36,6 +36,8 @@ class Rows:
     """(N,) an `Edit`."""
     label: NDArray[np.int64]
     """(B,) the pair's label, -1 if the row is no pair."""
+    mode: NDArray[np.uint8] | None = None
+    """(B,) a `Mode`, where rows are not all read as the network reads."""
 
     def __len__(self) -> int:
         return len(self.number)

@@ -242,10 +242,11 @@ class Tokenizer:
         kept = [n for n, piece in enumerate(self.pieces) if piece and piece not in mark]
         return np.array([n for n in kept if n not in self.specials.ids], dtype=np.int64)
 
-    def save(self, folder: str | Path, *, max_length: int | None = None) -> list[str]:
+    def save(self, folder: str | Path, *, max_length: int | None = None, segments: bool = True) -> list[str]:
         """Write the files that `transformers.AutoTokenizer` opens; their names are returned.
 
         `max_length` is the longest row of the model beside it; by default what the tokenizer was opened with, or 512.
+        `segments` = False: the model tells no segments apart, and is to be given none.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -256,6 +257,8 @@ class Tokenizer:
         settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **inputs, **self._settings, **roles}
         if max_length is not None:
             settings["model_max_length"] = max_length
+        if not segments:
+            settings["model_input_names"] = ["input_ids", "attention_mask"]
         files.write_text(folder / "tokenizer.json", self.json + "\n")
         files.write_json(folder / _SETTINGS, dict(sorted(settings.items())))
         files.write_json(folder / "special_tokens_map.json", roles)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from torch import nn
+
 from maskery.batches import Batch
 from maskery.checkpoint.load import load
+from maskery.checkpoint.model import Model
 from maskery.corpus.mixture import Corpora
 from maskery.errors import InputError, RefusedError
 from maskery.feed import Feed
+from maskery.model.transformer import Network
 from maskery.phases import Phase, phases_of
 from maskery.recipes.recipe import Recipe
+from maskery.rows.config import MODE_SEGMENTS
+from maskery.rows.modes import BEGINS_AS
 from maskery.system import System
 from maskery.train import machine, precision
 from maskery.train.config import OPTIMIZERS
@@ -75,7 +82,10 @@ def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> 
     asked = len(system.reads(few)) / max(1, few.tokens)
     besides = sum(view.tokens for view in few.views.values()) / max(1, few.tokens)
     rows, length = -(-phase.batch // ranks.world), round(phase.length * (1 + besides))
-    chosen = choose_micro(system.network.shape, parameters, length, rows, asked, available, training.micro)
+    second = None
+    if system.generator is not None:
+        second = system.generator.shape, len(system.reads(few, system.generator)) / max(1, few.tokens)
+    chosen = choose_micro(system.network.shape, parameters, length, rows, asked, available, training.micro, second)
     where = f" at length {phase.length}" if len(feed.phases) > 1 else ""
     peak = f"about {chosen.bytes / 2**20:.0f} MiB at the peak"
     each = f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
@@ -89,10 +99,19 @@ def first_rows(feed: Feed, rows: int) -> Batch:
     return feed.make(0, phase, epochs[:rows], numbers[:rows])
 
 
+def rows_of_every_mode(feed: Feed) -> Batch:
+    """The first two rows, and the first of every mode where rows differ in how they are read."""
+    phase, epochs, numbers = feed.numbers(0)
+    drawn = feed.modes(phase, epochs, numbers)
+    first = np.arange(2) if drawn is None else np.unique(np.append([0, 1], np.unique(drawn, return_index=True)[1]))
+    some = first[first < len(numbers)]
+    return feed.make(0, phase, epochs[some], numbers[some])
+
+
 def require_no_leak(trainer: Trainer) -> None:
     """Refuse a recipe whose targets can read their answers."""
     try:
-        trainer.system.require_no_leak(first_rows(trainer.feed, 2))
+        trainer.system.require_no_leak(rows_of_every_mode(trainer.feed))
     except RefusedError as error:
         raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
 
@@ -108,7 +127,32 @@ def begin_with(system: System, corpus: Corpora, path: str | Path, allow_pickle: 
             where=path,
             repair=f"maskery corpus build FILES --tokenizer {path} --out DIR",
         )
-    theirs, ours = model.network.state_dict(), system.network.state_dict()
+    _give_modes(system.network, model, say)
+    _require_fit(system.network, model, path)
+    taken = _take(system, system.network, model)
+    small = system.generator
+    if small is not None and model.generator is not None:
+        _require_fit(small, model.generator, path)
+        taken += ["generator", *_take(system, small, model.generator)]
+    fresh = [name for name, head in system.heads.items() if name not in taken and head.state_dict()]
+    if system.network.pooler is not None and model.network.pooler is None:
+        fresh.append("pooler")
+    if small is not None and model.generator is None:
+        fresh.append("generator")
+    say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")
+
+
+def _give_modes(network: Network, model: Model, say: Say) -> None:
+    """A network whose segment ids tell modes may begin with a model that has the two of a pair (UniLM with BERT)."""
+    ours, theirs = network.embeddings.segments, model.network.embeddings.segments
+    if ours is None or theirs is None or len(ours) != MODE_SEGMENTS or len(theirs) != 2:
+        return
+    model.network.embeddings.segments = nn.Parameter(theirs.detach()[list(BEGINS_AS)])
+    say(f"the model has 2 segment vectors; 2 to {MODE_SEGMENTS - 1} begin as copies of {BEGINS_AS[2:]}")
+
+
+def _require_fit(network: Network, model: Model, path: str | Path) -> None:
+    theirs, ours = model.network.state_dict(), network.state_dict()
     wrong = [name for name, value in ours.items() if name in theirs and theirs[name].shape != value.shape] + [
         name for name in ours if name not in theirs and not name.startswith("pooler")
     ]
@@ -118,13 +162,13 @@ def begin_with(system: System, corpus: Corpora, path: str | Path, allow_pickle: 
             where=path,
             repair="give the recipe the same layers, width, vocabulary and positions (maskery info MODEL)",
         )
-    system.network.load_state_dict({name: theirs[name] for name in ours if name in theirs}, strict=False)
-    taken = []
-    for name, head in system.heads.items():
-        if name in model.heads:
-            head.load_state_dict(model.heads[name].state_dict())
-            taken.append(name)
-    fresh = [name for name, head in system.heads.items() if name not in taken and head.state_dict()]
-    if system.network.pooler is not None and model.network.pooler is None:
-        fresh.append("pooler")
-    say(f"started from {path}; heads taken: {', '.join(taken) or 'none'}; new: {', '.join(fresh) or 'none'}")
+
+
+def _take(system: System, network: Network, model: Model) -> list[str]:
+    """Put the model's weights into a network of the system; the names of the heads that were taken along."""
+    theirs = model.network.state_dict()
+    network.load_state_dict({name: theirs[name] for name in network.state_dict() if name in theirs}, strict=False)
+    taken = [name for name in system.heads_of(network) if name in model.heads]
+    for name in taken:
+        system.heads[name].load_state_dict(model.heads[name].state_dict())
+    return taken

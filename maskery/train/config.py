@@ -21,6 +21,7 @@ DECAYS: Registry[Schedule] = Registry(
     {
         "linear": "maskery.train.schedules:linear",
         "google": "maskery.train.schedules:google",
+        "electra": "maskery.train.schedules:electra",
         "cosine": "maskery.train.schedules:cosine",
         "constant": "maskery.train.schedules:constant",
         "inverse_sqrt": "maskery.train.schedules:inverse_sqrt",

@@ -9,6 +9,7 @@ import torch
 
 from maskery.batches import Batch
 from maskery.feed import Feed, share
+from maskery.objectives.protocol import Ranked
 from maskery.objectives.tokens import TokenObjective
 from maskery.phases import phase_at
 from maskery.system import System
@@ -17,6 +18,7 @@ from maskery.train.ranks import Ranks
 
 _Sums = dict[tuple[str, str], list[float]]
 """(objective, metric) -> sum and count."""
+_Ranked = dict[tuple[str, str], list[Ranked]]
 
 
 def evaluate(
@@ -42,14 +44,18 @@ def evaluate(
         batches = compared(
             system, list(batches), lambda _, each: system.vectors(each.to(device)), ranks, gradient=False
         )
+    ranked: _Ranked = {}
     for batch in batches:
         for name, metrics in system.measure(batch.to(device)).items():
-            for metric, (value, count) in metrics.items():
+            for metric, value in metrics.items():
+                if isinstance(value, Ranked):
+                    ranked.setdefault((name, metric), []).append(value)
+                    continue
                 entry = sums.setdefault((name, metric), [0.0, 0])
-                entry[0] += value
-                entry[1] += count
+                entry[0] += value[0]
+                entry[1] += value[1]
     system.train(was_training)
-    return _means(system, _added(ranks.gather(sums)))
+    return _means(system, _added(ranks.gather(sums))) | _areas(ranks.gather(ranked))
 
 
 def _added(parts: list[_Sums]) -> _Sums:
@@ -60,6 +66,15 @@ def _added(parts: list[_Sums]) -> _Sums:
             before = total.get(key, [0.0, 0])
             total[key] = [before[0] + value, before[1] + count]
     return total
+
+
+def _areas(parts: list[_Ranked]) -> dict[str, float]:
+    """The metrics about the order of scores, over the answers of all ranks."""
+    keys = dict.fromkeys(key for part in parts for key in part)
+    joined = {key: Ranked.joined([each for part in parts for each in part.get(key, [])]) for key in keys}
+    return {
+        f"eval/{name}/{metric}": ranked.area for (name, metric), ranked in joined.items() if ranked.area is not None
+    }
 
 
 def _means(system: System, sums: _Sums) -> dict[str, float]:

@@ -16,10 +16,12 @@ import torch
 from torch import Tensor
 
 from maskery import files
-from maskery.checkpoint.folder import write_model
-from maskery.checkpoint.locate import saved_steps, write_manifest
+from maskery.checkpoint.folder import beside, write_model
+from maskery.checkpoint.locate import GENERATOR, saved_steps, write_manifest
+from maskery.checkpoint.model import Model
 from maskery.checkpoint.tensors import read_json, read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
+from maskery.model.transformer import Network
 from maskery.recipes.recipe import Recipe, recipe
 from maskery.system import System
 from maskery.text.tokenizer import Tokenizer
@@ -78,10 +80,11 @@ class RunFolder:
         """Write checkpoints/step-N, then delete the oldest beyond `keep`."""
         folder = self.path / "checkpoints" / f"step-{state['step']}"
         with files.new_folder(folder) as partial:
-            write_model(partial, system.network, system.heads, tokenizer)
+            heads = system.heads_of(system.network)
+            saved = write_model(partial, system.network, heads, tokenizer, generator=beside(system))
             write_safetensors(partial / OPTIMIZER, moments)
             files.write_json(partial / STATE, state)
-            write_manifest(partial, [path.name for path in partial.iterdir()])
+            write_manifest(partial, [*saved.files, OPTIMIZER, STATE])
         for step, old in self.checkpoints()[:-keep]:
             if step < state["step"]:
                 files.remove_folder(old)
@@ -92,14 +95,11 @@ class RunFolder:
         from maskery.checkpoint.load import load
 
         model = load(folder)
-        with torch.no_grad():
-            system.network.load_state_dict(model.network.state_dict())
-            for name, head in system.heads.items():
-                if not head.state_dict():
-                    continue
-                if name not in model.heads:
-                    raise CheckpointError(f"has no head for the objective {name}", where=folder)
-                head.load_state_dict(model.heads[name].state_dict())
+        _fill(system, system.network, model, folder)
+        if system.generator is not None:
+            if model.generator is None:
+                raise CheckpointError("has no generator", where=folder)
+            _fill(system, system.generator, model.generator, folder / GENERATOR)
         optimizer.restore(_moments(folder / OPTIMIZER, optimizer))
         return read_json(folder / STATE)
 
@@ -132,6 +132,18 @@ class RunFolder:
                 except (ValueError, RecursionError):
                     read = None
                 yield line, read if isinstance(read, dict) and isinstance(read.get("step"), int) else None
+
+
+@torch.no_grad()
+def _fill(system: System, network: Network, saved: Model, folder: Path) -> None:
+    """Put saved weights into a network of a system and into the heads on it."""
+    network.load_state_dict(saved.network.state_dict())
+    for name, head in system.heads_of(network).items():
+        if not head.state_dict():
+            continue
+        if name not in saved.heads:
+            raise CheckpointError(f"has no head for the objective {name}", where=folder)
+        head.load_state_dict(saved.heads[name].state_dict())
 
 
 def _moments(path: Path, optimizer: Optimizer) -> dict[str, Tensor]:

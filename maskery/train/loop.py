@@ -190,7 +190,7 @@ class Trainer:
         self.step += 1
         return Update(
             step=self.step,
-            loss=sum(self.system.weights[name] * value for name, value in gradient.losses.items()),
+            loss=sum((self.system.weights[name] * value for name, value in gradient.losses.items()), 0.0),
             losses=gradient.losses,
             lr=lr,
             gradient_norm=gradient.norm,
@@ -223,7 +223,9 @@ class Trainer:
             if not (known and self.precision.lowered()):
                 raise self._not_finite(losses, norm, totals, batches)
         self._clip(gradients, norm)
-        return Gradient(losses, norm, int(summed[-1]))
+        # A question that no row of the step was asked has no loss, rather than one of 0.
+        asked = {name: loss for name, loss in losses.items() if counts[name]}
+        return Gradient(asked, norm, int(summed[-1]))
 
     def _backward(self, batches: list[Batch], counts: Mapping[str, int], exchange: bool = True) -> dict[str, float]:
         """Add up the gradients of this rank's rows, and of all ranks' if they `exchange`; its sums of losses."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from maskery import files
-from maskery.checkpoint.folder import save_into
+from maskery.checkpoint.folder import beside, save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.corpus.mixture import Corpora
@@ -275,7 +275,8 @@ def _train(
                 )
     system = system or trainer.whole()[0]
     if ranks.first:
-        save_into(folder.path, system.network, system.heads, corpus.tokenizer, say)
+        heads = system.heads_of(system.network)
+        save_into(folder.path, system.network, heads, corpus.tokenizer, say, beside(system))
         folder.write_state({**state, "finished": True})
 
 

@@ -2,7 +2,8 @@
 
 `linear` is how surveys word BERT's schedule: up to the peak at the end of warm-up, then in a straight line to 0 at the
 last step. `google` is what BERT's published code does: the straight line falls from step 0 and warm-up is laid over
-its beginning, so the rate jumps down to peak * (1 - warmup/steps) when warm-up ends. ELECTRA multiplies the two.
+its beginning, so the rate jumps down to peak * (1 - warmup/steps) when warm-up ends. `electra` multiplies the two, so
+that nothing jumps.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ def linear(step: int, warmup: int, steps: int) -> float:
 @after_warmup
 def google(step: int, warmup: int, steps: int) -> float:
     return 1 - step / steps
+
+
+def electra(step: int, warmup: int, steps: int) -> float:
+    return min(1.0, step / max(1, warmup)) * (1 - step / steps)
 
 
 @after_warmup

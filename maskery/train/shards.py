@@ -20,7 +20,7 @@ class Sharded:
 
     def __init__(self, system: System, world: int, device: torch.device) -> None:
         mesh = init_device_mesh(device.type, (world,))
-        for block in [module for module in system.modules() if isinstance(module, Block)]:
+        for block in layers_apart(system):
             fully_shard(block, mesh=mesh)
         fully_shard(system, mesh=mesh)
         register_fsdp_forward_method(system, "measure")
@@ -43,3 +43,11 @@ class Sharded:
     def after_reading(self) -> None:
         """Let go of the weights that came together, which only a backward pass does of itself."""
         cast(FSDPModule, self.system).reshard()
+
+
+def layers_apart(system: System) -> list[Block]:
+    """The layers that neither lend weights nor borrow them. The weights of the others are used outside of their owner's
+    turn, so they come together with those of the embeddings, for the whole step."""
+    blocks = [module for module in system.modules() if isinstance(module, Block)]
+    lending = {lender for block in blocks for lender in block.lenders}
+    return [block for block in blocks if not block.lenders and block not in lending]

@@ -1,0 +1,131 @@
+"""Every shape that reads both ways, at equal cost: bert, albert, nezha, electra, unilm.
+
+    python -m benchmarks.shapes --corpus DIR --train TNEWS.train.tsv --dev TNEWS.dev.tsv --out DIR
+
+Each is trained at mini on the same number of tokens of one corpus, alike in everything that is not the recipe, and
+examined on the same held-out rows under one common masking (of ELECTRA the generator is asked; its replaced tokens are
+measured apart). Then a linear probe on the frozen states of each: beside the network untrained, and TF-IDF.
+Stopped at any moment, the same command goes on. Written: benchmarks/results/shapes.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import probe, report
+from maskery import files
+from maskery.checkpoint.load import load
+from maskery.checkpoint.model import Model
+from maskery.cli.compare import watch_of
+from maskery.compare.ask import Examination
+from maskery.compare.plan import Length, Plan, plan
+from maskery.compare.run import compare, turns_of
+from maskery.compare.variants import COMMON_TRAINING, Variant
+from maskery.corpus.store import Corpus
+from maskery.errors import MaskeryError
+from maskery.recipes.recipe import Recipe
+from maskery.system import System
+from maskery.train import machine
+
+SHAPES = ("bert", "albert", "nezha", "electra", "unilm")
+SIZE, COMMON, ROWS = "mini", "roberta", 1024
+CHANGES: dict[str, dict[str, Any]] = {"albert": {"model.embedding": 128}}
+"""What a size does not say."""
+
+
+def made_plan(corpus: Corpus, tokens: int, size: str = SIZE) -> tuple[Plan, Examination]:
+    variants = [Variant(name, name, {**COMMON_TRAINING, **CHANGES.get(name, {})}) for name in SHAPES]
+    made = plan(variants, corpus, Length(tokens), size, {}, 0)
+    return made, Examination.of(COMMON, corpus, ROWS, (), {})
+
+
+def facts_of(recipe: Recipe, run: Path) -> dict[str, Any]:
+    """Parameters, planned memory and measured speed of a run, and what it says of its own questions."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    state = json.loads((run / "state.json").read_text())
+    last = next(line for line in reversed(lines) if "eval/loss" in line)
+    return {
+        "parameters": load(run).parameters_by_part(),
+        "tokens_per_second": statistics.median(line["tokens_per_second"] for line in lines),
+        "own": {key: value for key, value in last.items() if key.startswith("eval/")},
+        "threads": state.get("machine", {}).get("threads"),
+    }
+
+
+def untrained(recipe: Recipe, corpus: Corpus) -> Model:
+    system = System(recipe, corpus.vocabulary)
+    system.initialise(0)
+    return Model(system.network, {}, corpus.tokenizer)
+
+
+def probed(out: Path, name: str, model: Model, data: dict[str, Any]) -> dict[str, Any]:
+    """What the probe finds; what it found before is read."""
+    kept = out / f"probe-{name}.json"
+    if not kept.is_file():
+        print(f"probe: {name}", file=sys.stderr, flush=True)
+        train, test = (probe.mean_states(model, data[part]) for part in ("train_ids", "test_ids"))
+        files.write_json(kept, probe.accuracy(train, data["train_labels"], test, data["test_labels"], scale=True))
+    found: dict[str, Any] = json.loads(kept.read_text())
+    return found
+
+
+def probes(made: Plan, seed: int, out: Path, corpus: Corpus, train: Path, dev: Path) -> dict[str, Any]:
+    (train_texts, train_labels), (texts, labels) = probe.read(train), probe.read(dev)
+    data = {
+        "train_ids": probe.ids_of(corpus.tokenizer, train_texts),
+        "test_ids": probe.ids_of(corpus.tokenizer, texts),
+        "train_labels": train_labels,
+        "test_labels": labels,
+    }
+    found: dict[str, Any] = {}
+    for turn in turns_of(made, [seed], out):
+        label = turn.contestant.label
+        found[label] = probed(out, label, load(turn.run.path), data)
+        found[f"{label}, untrained"] = probed(
+            out, f"{label}-untrained", untrained(turn.contestant.recipe, corpus), data
+        )
+    kept = out / "probe-characters.json"
+    if not kept.is_file():
+        files.write_json(kept, probe.characters(train_texts, train_labels, texts, labels))
+    found["TF-IDF of characters"] = json.loads(kept.read_text())
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--train", type=Path)
+    parser.add_argument("--dev", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tokens", type=int, default=2_000_000)
+    parser.add_argument("--json", type=Path, default=report.RESULTS / "shapes.json")
+    options = parser.parse_args()
+    machine.prepare()
+    try:
+        corpus = Corpus.open(options.corpus)
+        made, examination = made_plan(corpus, options.tokens)
+        found = compare(made, [0], options.out, examination, watch_of(made, [0]))
+        runs = {
+            turn.contestant.label: facts_of(turn.contestant.recipe, turn.run.path)
+            for turn in turns_of(made, [0], options.out)
+        }
+        asked = probes(made, 0, options.out, corpus, options.train, options.dev) if options.train else {}
+    except MaskeryError as error:
+        print(error.text(), file=sys.stderr)
+        return error.exit_code
+    for variant in found["variants"]:
+        variant["runs"] = [{key: run[key] for key in ("seed", "tokens")} for run in variant["runs"]]
+    result = {"machine": machine.facts(torch.device("cpu"), 1, []), **found, "shapes": runs, "probe": asked}
+    options.json.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
