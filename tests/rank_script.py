@@ -45,7 +45,7 @@ CASES = {
     "shared": ("albert", SHARED, False),
     "shared shards": ("albert", SHARED | {"model__share": "attention", "model__groups": 2}, True),
     "generator": ("electra", GENERATED, False),
-    "generator shards": ("electra", GENERATED, True),
+    "generator shards": ("electra", GENERATED | {"training__optimizer": "lamb"}, True),
     "compared": ("infoword", COMPARED, False),
     "compared shards": ("infoword", COMPARED | {"training__optimizer": "lamb"}, True),
 }

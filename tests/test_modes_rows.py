@@ -211,6 +211,16 @@ def test_the_end_is_a_word_of_its_own():
     assert not (rows.flags[last] & Flag.WORD).any()
 
 
+@pytest.mark.parametrize("of", ["tokens", "words"])
+def test_the_end_costs_what_other_words_cost(of):
+    """Without a cost it would fit every budget, and be chosen in every row."""
+    rows = even_rows(2, 600, 20)
+    config = CorruptionConfig(unit="word", decide="word", of=of, rate=0.2, end=True)
+    out = corrupt(rows, config, keys(0, "mask", np.arange(600)), FACTS)
+    last = rows.start[1:] - 1
+    assert 0.05 < (out.edit[last] != Edit.NONE).mean() < 0.4
+
+
 def test_the_end_is_chosen_as_often_as_others_and_asked_for():
     rows = even_rows(1, 600, 20)
     out = corrupt(rows, CorruptionConfig(rate=0.4, end=True), keys(0, "mask", np.arange(600)), FACTS)

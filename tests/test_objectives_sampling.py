@@ -49,3 +49,11 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order():
     assert Ranked(score, np.ones(60, dtype=bool)).area is None
     halves = [Ranked(score[part], positive[part]) for part in (slice(25), slice(25, 60))]
     assert Ranked.joined(halves).area == Ranked(score, positive).area
+
+
+@pytest.mark.parametrize("vocabulary", [1, 128, 300])
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), 0.0])
+def test_weights_that_say_nothing_still_give_a_token(vocabulary, weight):
+    """The loss tells that they are no numbers; an id beyond the vocabulary would fail before it is looked at."""
+    found = draw(torch.full((3, vocabulary), weight), torch.tensor([0.0, 0.5, 1 - 2.0**-53], dtype=torch.float64))
+    assert ((found >= 0) & (found < vocabulary)).all()

@@ -15,12 +15,14 @@ from small_run import WORDS, corpus_in, tiny_recipe
 
 from maskery.batches import Targets
 from maskery.edit import Edit
+from maskery.errors import NonFiniteError
 from maskery.feed import Feed
 from maskery.model.transformer import Network, inputs_of
 from maskery.objectives.masked_token import DRAWS
 from maskery.recipes.recipe import check, recipe
 from maskery.rewrite import filled
 from maskery.system import System
+from maskery.train.build import build_trainer
 
 STILL = {"model__dropout": 0.0, "model__attention_dropout": 0.0, "model__init_std": 0.3}
 TIED = ["tokens", "segments", "positions.table", "norm.weight", "norm.bias"]
@@ -381,3 +383,10 @@ def test_binary_cross_entropy_is_that_of_torch(corpus):
     hits = int(((told > 0) & (targets.label == 1)).sum())
     assert found["precision"] == (hits, int((told > 0).sum()))
     assert found["recall"] == (hits, int(targets.label.sum()))
+
+
+def test_a_run_that_diverges_says_so(corpus):
+    """A generator without numbers draws anyway: the loss tells, as in every recipe, and no other error comes first."""
+    trainer = build_trainer(tiny_recipe("electra", training__lr=1e18, training__warmup=0.0), corpus, 0, lambda _: None)
+    with pytest.raises(NonFiniteError):
+        list(trainer.updates())

@@ -76,7 +76,7 @@ def chosen_spans(rows: Rows, config: CorruptionConfig, row_keys: Keys) -> tuple[
     units, spans = candidates(rows, config, row_keys)
     if spans.unlimited:
         return units, spans, all_of(units, spans)
-    cost = words_in(rows, units) if config.of == "words" else units.length
+    cost = words_in(opened(rows, config), units) if config.of == "words" else units.length
     return units, spans, choose(units, spans, cost, budget(rows, units, cost, config.rate, row_keys))
 
 

@@ -3,7 +3,8 @@
 The number, times the whole weight, falls into the interval of one token (inverse of the distribution function). To find
 it, tokens are taken in blocks: first the block, then the token in it, so that sums run over a few hundred numbers and
 not over a vocabulary. All sums but those of blocks are in float64. The draw is always below the whole weight, because
-u * s rounds to less than s for every u <= 1 - 2**-53; so a token without weight is never drawn.
+u * s rounds to less than s for every u <= 1 - 2**-53; so a token without weight is never drawn. Weights that are no
+numbers give some token: the loss, which is no number either, is what tells of them.
 
 Shapes: n distributions, V tokens, b tokens of a block.
 """
@@ -24,7 +25,7 @@ def draw(weights: Tensor, uniform: Tensor) -> Tensor:
         parts.append(weights[:, whole:].sum(1, keepdim=True))
     reached = torch.cat(parts, dim=1).double().cumsum(1)
     wanted = uniform.unsqueeze(1) * reached[:, -1:]
-    block = torch.searchsorted(reached, wanted, right=True)
+    block = torch.searchsorted(reached, wanted, right=True).clamp(max=reached.shape[1] - 1)
     before = torch.where(block > 0, reached.gather(1, (block - 1).clamp(min=0)), 0.0)
     tokens = block * _BLOCK + torch.arange(_BLOCK, device=weights.device)
     inside = weights.gather(1, tokens.clamp(max=weights.shape[1] - 1)).double()
@@ -32,4 +33,4 @@ def draw(weights: Tensor, uniform: Tensor) -> Tensor:
     # A block's weight summed in float32, and in another order, may be a little more.
     last = torch.nextafter(inside[:, -1:], inside.new_zeros(()))
     place = torch.searchsorted(inside, torch.minimum(wanted - before, last), right=True)
-    return (block * _BLOCK + place).squeeze(1)
+    return (block * _BLOCK + place).squeeze(1).clamp(max=weights.shape[1] - 1)

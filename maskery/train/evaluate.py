@@ -36,25 +36,27 @@ def evaluate(
     epochs, wanted = heldout.first(phase, rows)
     was_training = system.training
     system.eval()
-    sums: _Sums = {}
-    mine = share(len(wanted), ranks.rank, ranks.world)
-    cuts = [slice(start, min(start + micro, mine.stop)) for start in range(mine.start, mine.stop, micro)]
-    batches: Iterable[Batch] = (heldout.make(step, phase, epochs[part], wanted[part]) for part in cuts)
-    if system.comparisons:  # all rows with all: the outcome does not depend on `micro`
-        batches = compared(
-            system, list(batches), lambda _, each: system.vectors(each.to(device)), ranks, gradient=False
-        )
-    ranked: _Ranked = {}
-    for batch in batches:
-        for name, metrics in system.measure(batch.to(device)).items():
-            for metric, value in metrics.items():
-                if isinstance(value, Ranked):
-                    ranked.setdefault((name, metric), []).append(value)
-                    continue
-                entry = sums.setdefault((name, metric), [0.0, 0])
-                entry[0] += value[0]
-                entry[1] += value[1]
-    system.train(was_training)
+    try:
+        sums: _Sums = {}
+        mine = share(len(wanted), ranks.rank, ranks.world)
+        cuts = [slice(start, min(start + micro, mine.stop)) for start in range(mine.start, mine.stop, micro)]
+        batches: Iterable[Batch] = (heldout.make(step, phase, epochs[part], wanted[part]) for part in cuts)
+        if system.comparisons:  # all rows with all: the outcome does not depend on `micro`
+            batches = compared(
+                system, list(batches), lambda _, each: system.vectors(each.to(device)), ranks, gradient=False
+            )
+        ranked: _Ranked = {}
+        for batch in batches:
+            for name, metrics in system.measure(batch.to(device)).items():
+                for metric, value in metrics.items():
+                    if isinstance(value, Ranked):
+                        ranked.setdefault((name, metric), []).append(value)
+                        continue
+                    entry = sums.setdefault((name, metric), [0.0, 0])
+                    entry[0] += value[0]
+                    entry[1] += value[1]
+    finally:
+        system.train(was_training)
     return _means(system, _added(ranks.gather(sums))) | _areas(ranks.gather(ranked))
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from maskery.train.optimizers import AdamW, decays
+from maskery.train.replicas import whole
 
 
 class Lamb(AdamW):
@@ -31,7 +32,9 @@ class Lamb(AdamW):
             update = first.div(first_scale).div_(second.div(second_scale).sqrt_().add_(self.training.eps))
             if decays(name, weight):
                 update.add_(weight, alpha=self.training.weight_decay)
-                update.mul_(_ratio(weight, update))
+                ratio = _ratio(weight, update)
+                # A number where it is one: shards refuse to be multiplied by a tensor that is not cut as they are.
+                update.mul_(ratio if weight.dim() == 3 else whole(ratio).item())
             weight.sub_(update, alpha=lr)
 
 
