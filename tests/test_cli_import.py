@@ -111,3 +111,8 @@ def test_export_refuses_what_a_family_cannot_hold(capsys, tmp_path):
     assert "no family of Hugging Face can express this model" in told
     assert "norm = 'pre'" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_tensorflow_given_elsewhere_leads_here(capsys, google):
+    told = run(capsys, "info", google, code=2).err
+    assert f"maskery import {google}" in told

@@ -36,7 +36,9 @@ def locate(path: Path) -> tuple[Path, str]:
         raise CheckpointError(
             "no config.json here, so this is no model folder",
             where=path,
-            repair="give a folder with config.json and model.safetensors, or a run folder",
+            repair=f"it holds a TensorFlow checkpoint: maskery import {path}"
+            if any(path.glob("*.index"))
+            else "give a folder with config.json and model.safetensors, or a run folder",
         )
     saved = saved_steps(path)
     if not saved:
