@@ -35,6 +35,7 @@ from maskery.train import machine
 from maskery.train.optimizers import AdamW
 
 VOCABULARY = 21128
+RATE = 1e-4
 ROWS = {"mini": 32, "small": 32, "base": 16}
 RESULTS = Path(__file__).parent / "results"
 
@@ -87,9 +88,10 @@ class Ours:
         self.count += 1
         randomness.seed_dropout(self.count)
         self.system.zero_grad(set_to_none=True)
-        loss = self.system(batch)["masked_token"] / self.system.counts(batch)["masked_token"]
+        counts, sums = self.system.counts(batch), self.system(batch)
+        loss = torch.stack([self.system.weights[name] * sums[name] / counts[name] for name in sums]).sum()
         loss.backward()
-        self.optimizer.step(1e-4, self.count)
+        self.optimizer.step(RATE, self.count)
         return float(loss.detach())
 
 
@@ -122,7 +124,7 @@ class Theirs:
                 {"params": decayed, "weight_decay": training.weight_decay},
                 {"params": others, "weight_decay": 0.0},
             ],
-            lr=1e-4,
+            lr=RATE,
             betas=training.betas,
             eps=training.eps,
             fused=True,

@@ -27,19 +27,17 @@ from typing import Any
 
 import torch
 
-from benchmarks.pretrain import RESULTS, VOCABULARY, full_batch, rows_of
+from benchmarks import pretrain
+from benchmarks.pretrain import RATE, RESULTS, VOCABULARY, full_batch, rows_of
 from maskery import randomness
 from maskery.batches import Batch, Targets
 from maskery.objectives.config import PAIR_OF
 from maskery.objectives.masked_token import DRAWS
 from maskery.recipes.recipe import Recipe, names, recipe
-from maskery.system import System
 from maskery.train import machine
-from maskery.train.optimizers import AdamW
 
 Step = Callable[[Batch], float]
 Sides = dict[str, Step]
-RATE = 1e-4
 
 
 def shaped(name: str, size: str, dropout: float, length: int, **changes: Any) -> Recipe:
@@ -71,25 +69,11 @@ def asking(batch: Batch, objectives: list[str]) -> Batch:
     return replace(batch, segments=segments, targets=targets)
 
 
-class Ours:
-    def __init__(self, made: Recipe) -> None:
-        self.system = System(made, VOCABULARY)
-        self.system.initialise(0)
-        self.system.train()
-        self.optimizer = AdamW(self.system.named_parameters(), made.training)
-        self.count = 0
+class Ours(pretrain.Ours):
+    """With whatever a recipe asks."""
 
     def step(self, batch: Batch) -> float:
-        self.count += 1
-        randomness.seed_dropout(self.count)
-        self.system.zero_grad(set_to_none=True)
-        asked = asking(batch, list(self.system.weights))
-        counts = self.system.counts(asked)
-        sums = self.system(asked)
-        loss = torch.stack([self.system.weights[name] * sums[name] / counts[name] for name in sums]).sum()
-        loss.backward()
-        self.optimizer.step(RATE, self.count)
-        return float(loss.detach())
+        return super().step(asking(batch, list(self.system.weights)))
 
 
 class Albert:

@@ -21,3 +21,11 @@ def _denormals():
     """Training switches very small numbers off for the whole process; the next test has them again."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(scope="module")
+def no_waiting_for_the_disk():
+    """For tests that stop runs, not machines, and write many of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield

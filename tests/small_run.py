@@ -69,6 +69,13 @@ def corpus_in(folder: Path, documents=30, seed=0, heldout=0.15) -> Corpus:
     return Corpus.build(source, folder / "corpus", tokenizer=word_tokenizer(), heldout=heldout, workers=0)
 
 
+def similar_words_in(folder: Path) -> Path:
+    """A list in which each three words of the texts mean alike."""
+    path = folder / "similar.txt"
+    path.write_text("\n".join(" ".join(WORDS[n : n + 3]) for n in range(0, 90, 3)), "utf-8")
+    return path
+
+
 def tiny_recipe(name="bert", **changes):
     """`changes` write the dots of a key as two underscores."""
     return recipe(name, TINY | {key.replace("__", "."): value for key, value in changes.items()})

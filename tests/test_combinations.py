@@ -5,13 +5,12 @@ What is tried is listed in snapshots/combinations.json (see choices.py). `make g
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 import torch
 from choices import accepted, calm, drawn, every_pair, overrides, pairs_of, refusals, stored
-from small_run import WORDS, corpus_in
+from small_run import corpus_in, similar_words_in
 
 from maskery.checkpoint.folder import beside, save_model
 from maskery.checkpoint.load import load
@@ -25,17 +24,13 @@ PARTS, TRAINED, REFUSED = 40, 25, 50
 """`make grid`: tests, and the combinations in each that are trained, and that are refused; 3,000 in all."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("combinations")
-    (folder / "similar.txt").write_text("\n".join(" ".join(WORDS[n : n + 3]) for n in range(0, 90, 3)), "utf-8")
+    similar_words_in(folder)
     return corpus_in(folder, documents=12)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from test_albert_counts import ABLATION
 from torch import nn
 
 from maskery.model.config import SIZES, ModelConfig
@@ -59,20 +60,6 @@ COUNTS = {
     "NEZHA-base": (101_874_432, 21128, NEZHA, {}),
 }
 """Name -> count, vocabulary, sizes, and what stands on the network: with a pooler and no head unless it says so."""
-EMBEDDING_AND_SHARING = {
-    (64, "all"): (9_090_816, 9_681_408),
-    (64, "none"): (87_057_408, 87_648_000),
-    (128, "all"): (11_092_992, 11_683_584),
-    (128, "none"): (89_059_584, 89_650_176),
-    (128, "attention"): (63_056_640, 63_647_232),
-    (128, "feedforward"): (37_095_936, 37_686_528),
-    (256, "all"): (15_097_344, 15_687_936),
-    (256, "none"): (93_063_936, 93_654_528),
-    (768, "all"): (30_524_160, 31_114_752),
-    (768, "none"): (108_490_752, 109_081_344),
-    (768, "attention"): (82_487_808, 83_078_400),
-    (768, "feedforward"): (56_527_104, 57_117_696),
-}
 
 
 def distinct(*modules):
@@ -91,10 +78,10 @@ def test_published_totals(name):
     assert counted(vocabulary, **sizes, **options) == expected
 
 
-@pytest.mark.parametrize(("embedding", "share"), EMBEDDING_AND_SHARING)
+@pytest.mark.parametrize(("embedding", "share"), ABLATION)
 def test_albert_by_embedding_and_sharing(embedding, share):
     sizes = BASE | {"embedding": embedding, "share": share}
-    assert (counted(30000, pooler=False, **sizes), counted(30000, **sizes)) == EMBEDDING_AND_SHARING[embedding, share]
+    assert (counted(30000, pooler=False, **sizes), counted(30000, **sizes)) == ABLATION[embedding, share]
 
 
 GENERATORS = {
@@ -136,6 +123,6 @@ def test_a_layer_and_its_halves():
 def test_smaller_by():
     large, shared = COUNTS["BERT-large"][0], COUNTS["ALBERT-large"][0]
     assert round(large / shared, 2) == 18.95
-    every, none = EMBEDDING_AND_SHARING[768, "all"][1], EMBEDDING_AND_SHARING[768, "none"][1]
+    every, none = ABLATION[768, "all"][1], ABLATION[768, "none"][1]
     assert round(100 * every / none, 1) == 28.5
     assert round(100 * COUNTS["ALBERT-xxlarge"][0] / large) == 66

@@ -1,27 +1,28 @@
 """Every recipe that comes with the package, stopped in the middle and resumed, ends with the same bytes."""
 
-import os
-
 import pytest
-from small_run import WORDS, corpus_in, cut_back, lines_without_time, run_quietly, same_files, tiny_recipe
+from small_run import (
+    corpus_in,
+    cut_back,
+    lines_without_time,
+    run_quietly,
+    same_files,
+    similar_words_in,
+    tiny_recipe,
+)
 
 from maskery.recipes.recipe import names, recipe
 
 STEPS, STOPPED = 6, 3
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    """These tests stop runs, not machines."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("resumed")
-    (folder / "similar.txt").write_text("\n".join(" ".join(WORDS[n : n + 3]) for n in range(0, 90, 3)), "utf-8")
+    similar_words_in(folder)
     return folder
 
 
