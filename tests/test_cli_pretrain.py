@@ -299,10 +299,10 @@ def test_a_model_to_start_from(pretrain, capsys):
     assert pretrain(*QUICK, "--steps", 2, out="first") == 0
     run = ["--from", capsys.readouterr().out.split(":")[0]]
     assert pretrain(*QUICK, "--steps", 2, *run, out="second") == 0
-    err = capsys.readouterr().err
-    assert "heads taken: masked_token, next_sentence" in err
+    assert "heads taken: masked_token, next_sentence" in capsys.readouterr().err
     assert pretrain(*QUICK, "--steps", 2, *run, "--set", "model.segments=3", out="third") == 2
-    assert "shape differs" in capsys.readouterr().err
+    told = "from the recipe's: segments 2 for 3\n  repair: give the recipe the model's: --set model.segments=2\n"
+    assert told in capsys.readouterr().err
 
 
 def test_a_pickle_to_start_from(pretrain, tmp_path, capsys):

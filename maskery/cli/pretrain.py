@@ -121,7 +121,8 @@ def _pretrain(
     results().print(f"{out}: a model of {counted(resolved.training.steps, 'step')}{spent}", soft_wrap=True)
     mask = store.tokenizer.names.get("mask", "[MASK]")
     fill = f'maskery fill {out} "a text with {mask} in it"        '
-    say(f"next: {fill if resolved.corruption.replace.mask else ''}maskery info {out}")
+    can_fill = "masked_token" in resolved.objectives and resolved.corruption.replace.mask > 0
+    say(f"next: {fill if can_fill else ''}maskery info {out}")
 
 
 def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float, fsdp: bool = False) -> Recipe:

@@ -14,6 +14,7 @@ from maskery.checkpoint.model import Model
 from maskery.corpus.mixture import Corpora
 from maskery.errors import InputError, RefusedError
 from maskery.feed import Feed
+from maskery.model.config import Architecture, Shape
 from maskery.model.transformer import Network
 from maskery.phases import Phase, phases_of
 from maskery.recipes.recipe import Recipe
@@ -132,7 +133,7 @@ def begin_with(system: System, corpus: Corpora, path: str | Path, allow_pickle: 
     taken = _take(system, system.network, model)
     small = system.generator
     if small is not None and model.generator is not None:
-        _require_fit(small, model.generator, path)
+        _require_fit(small, model.generator, path, generator=True)
         taken += ["generator", *_take(system, small, model.generator)]
     fresh = [name for name, head in system.heads.items() if name not in taken and head.state_dict()]
     if system.network.pooler is not None and model.network.pooler is None:
@@ -151,17 +152,30 @@ def _give_modes(network: Network, model: Model, say: Say) -> None:
     say(f"the model has 2 segment vectors; 2 to {MODE_SEGMENTS - 1} begin as copies of {BEGINS_AS[2:]}")
 
 
-def _require_fit(network: Network, model: Model, path: str | Path) -> None:
+def _require_fit(network: Network, model: Model, path: str | Path, generator: bool = False) -> None:
     theirs, ours = model.network.state_dict(), network.state_dict()
     wrong = [name for name, value in ours.items() if name in theirs and theirs[name].shape != value.shape] + [
         name for name in ours if name not in theirs and not name.startswith("pooler")
     ]
     if wrong:
+        have, want = model.network.shape, network.shape
+        keys = [key for key in type(want).model_fields if getattr(have, key) != getattr(want, key)]
+        differing = ", ".join(f"{key} {getattr(have, key)} for {getattr(want, key)}" for key in keys)
         raise InputError(
-            f"the model's shape differs from the recipe's: {', '.join(wrong[:5])}",
+            f"the model's shape differs from the recipe's: {differing or ', '.join(wrong)}",
             where=path,
-            repair="give the recipe the same layers, width, vocabulary and positions (maskery info MODEL)",
+            repair=_settings_of(have, keys, generator),
         )
+
+
+def _settings_of(have: Shape, keys: list[str], generator: bool) -> str:
+    """What makes a recipe's network as the model's is."""
+    if generator:
+        return "give [model.generator] the width, layers, heads and feedforward of the model's generator"
+    settings = [f"--set model.{key}={getattr(have, key)}" for key in keys if key in Architecture.model_fields]
+    if "vocabulary" in keys or not settings:
+        return "build the corpus with the model's vocabulary: maskery corpus build FILES --tokenizer DIR --out DIR"
+    return f"give the recipe the model's: {' '.join(settings)}"
 
 
 def _take(system: System, network: Network, model: Model) -> list[str]:
