@@ -19,7 +19,7 @@ from maskery.model.transformer import Network
 from maskery.phases import Phase, phases_of
 from maskery.recipes.recipe import Recipe
 from maskery.rows.config import MODE_SEGMENTS
-from maskery.rows.modes import BEGINS_AS
+from maskery.rows.modes import BEGINS_AS, with_every_mode
 from maskery.system import System
 from maskery.train import machine, precision
 from maskery.train.config import OPTIMIZERS
@@ -101,12 +101,11 @@ def first_rows(feed: Feed, rows: int) -> Batch:
 
 
 def rows_of_every_mode(feed: Feed) -> Batch:
-    """The first two rows, and the first of every mode where rows differ in how they are read."""
-    phase, epochs, numbers = feed.numbers(0)
-    drawn = feed.modes(phase, epochs, numbers)
-    first = np.arange(2) if drawn is None else np.unique(np.append([0, 1], np.unique(drawn, return_index=True)[1]))
-    some = first[first < len(numbers)]
-    return feed.make(0, phase, epochs[some], numbers[some])
+    """The first rows: two, or where rows differ in how they are read enough to have one of every mode among them."""
+    visibility, phase = feed.recipe.visibility, feed.phases[0]
+    some = np.arange(2 * len(visibility.shares), dtype=np.int64)
+    epochs, numbers = feed.order(phase).visit(some)
+    return feed.make(0, phase, epochs, numbers, with_every_mode(visibility, feed.modes(phase, epochs, numbers)))
 
 
 def require_no_leak(trainer: Trainer) -> None:
