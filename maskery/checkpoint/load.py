@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.family import Family
 from maskery.checkpoint.heads import build_head, names_of_heads
-from maskery.checkpoint.locate import CONFIG, GENERATOR, has_tokenizer, locate, placed, read_config, verify
+from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, has_tokenizer, locate, placed, read_config, verify
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.state import Imported, LoadReport, Origin, float32, import_state, same_bits
 from maskery.checkpoint.tensors import HEADS, read_safetensors, read_weights, require_finite
@@ -76,7 +76,11 @@ def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
     _check_expressed(family, shape, imported, folder)
     _require_room_for_pieces(shape, tokenizer, folder)
     report = LoadReport(
-        missing=tuple(name for name, ours in imported.missing.items() if ours not in imported.state),
+        missing=tuple(
+            name
+            for name, ours in imported.missing.items()
+            if ours not in imported.state and (config.get(POOLER, True) or not ours.startswith("pooler."))
+        ),
         unused=tuple(sorted(imported.unused)),
         ignored=tuple(imported.buffers),
         notes=tuple(imported.notes),
