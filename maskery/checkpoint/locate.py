@@ -13,10 +13,10 @@ from maskery.errors import CheckpointError
 
 CONFIG = "config.json"
 GENERATOR = "generator"
-POOLER = "has_pooler"
-"""A key of config.json, ours: false where a class that could have a pooler has none. It must not have the name of Hugging
-Face's own word for it, add_pooling_layer, which would then go to the config and not to the class."""
 """The folder of a second network, inside that of its model."""
+POOLER = "has_pooler"
+"""A key of config.json, ours: false where a class that could have a pooler has none. Hugging Face's own word for it,
+add_pooling_layer, would be taken from whoever opens the folder, and would not reach the class."""
 RECIPE = "recipe.toml"
 CHECKPOINTS = "checkpoints"
 _FORMAT = 1
