@@ -132,9 +132,18 @@ class Feed:
         parts = [slice(start, min(start + micro, mine.stop)) for start in cuts]
         return [self.make(step, phase, epochs[part], rows[part]) for part in parts]
 
-    def make(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Batch:
-        """The batch of the given plan rows, corrupted and asked about."""
+    def make(
+        self,
+        step: int,
+        phase: Phase,
+        epochs: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        mode: NDArray[np.uint8] | None = None,
+    ) -> Batch:
+        """The batch of the given plan rows, corrupted and asked about; read in the given modes, or in those drawn."""
         rows = self.corrupted(step, phase, epochs, numbers)
+        if mode is not None:
+            rows = replace(rows, mode=mode)
         if self.recipe.rows.segments == "mode":
             rows = with_segments_by_mode(rows)
         made = padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)

@@ -19,7 +19,7 @@ from maskery.objectives.config import ASKED_OF_GENERATOR
 from maskery.objectives.masked_token import MaskedToken
 from maskery.objectives.protocol import Comparing, Metrics, Objective
 from maskery.recipes.recipe import Recipe
-from maskery.rewrite import rewrite
+from maskery.rewrite import hidden_again, rewrite
 
 
 class Read(NamedTuple):
@@ -123,8 +123,16 @@ class System(nn.Module):
     def readings(self, batch: Batch) -> dict[str, Reading | None]:
         """What each objective's targets can read of their answers; None where the answers stand in no slot."""
         placed = {name: objective.answers(batch) for name, objective in self.objectives.items()}
+        rewritten = batch if self.generator is None else hidden_again(batch)
         return {
-            name: None if answers is None else read_answers(self.asked(name), batch, answers.asked, answers.answer)
+            name: None
+            if answers is None
+            else read_answers(
+                self.asked(name),
+                rewritten if self.asked(name) is self.network else batch,
+                answers.asked,
+                answers.answer,
+            )
             for name, answers in placed.items()
         }
 

@@ -30,7 +30,7 @@ from maskery.picture.svg import Drawing, shortened, text_width
 from maskery.picture.theme import LIGHT
 from maskery.recipes.recipe import Recipe, Refusal, check
 from maskery.rows.config import PAIRS
-from maskery.rows.modes import modes
+from maskery.rows.modes import modes, with_every_mode
 from maskery.rows.ragged import Rows
 from maskery.system import System
 from maskery.text.tokenizer import Tokenizer
@@ -99,8 +99,10 @@ def flow_of(recipe: Recipe, corpus: Corpora | None, seed: int) -> Flow:
     else:
         tokenizer = corpus.tokenizer
         feed = Feed(recipe.changed({"training.length": LENGTH, "training.phases": []}), corpus, seed)
-        phase, epochs, numbers = feed.numbers(0)
-        batch = feed.make(0, phase, epochs[:ROWS], numbers[:ROWS])
+        phase = feed.phases[0]
+        epochs, numbers = feed.order(phase).visit(np.arange(ROWS, dtype=np.int64))
+        mode = with_every_mode(recipe.visibility, feed.modes(phase, epochs, numbers))
+        batch = feed.make(0, phase, epochs, numbers, mode)
     with torch.device("meta"):  # shapes and names alone: the weights play no part
         system = System(recipe, tokenizer.vocabulary)
     readings = system.readings(batch)
@@ -164,7 +166,7 @@ def _made_up(recipe: Recipe, tokenizer: Tokenizer, seed: int) -> Batch:
         document=np.array(segment * ROWS, dtype=np.int32),
         edit=np.zeros(len(ids), dtype=np.uint8),
         label=numbers % len(labels) if labels else np.full(ROWS, -1),
-        mode=modes(recipe.visibility, randomness.keys(seed, "flow mode", numbers)),
+        mode=with_every_mode(recipe.visibility, modes(recipe.visibility, randomness.keys(seed, "flow mode", numbers))),
     )
     facts = CorpusFacts(tokenizer.vocabulary, tokenizer.specials, lambda: np.bincount(ids), lambda: tokenizer.ordinary)
     corrupted = corrupt(rows, _without_similar(recipe.corruption), randomness.keys(seed, "flow", numbers), facts)
