@@ -96,6 +96,11 @@ def test_tables_have_as_many_cells_as_heads():
     variant |= {"masked": share, "trained_with": [], "questions": {"next_sentence": share}}
     compared = {"variants": [{**variant, "label": "bert"}, {**variant, "label": "none"}]}
     found |= dict.fromkeys(report_recipes.HEADS, compared)
+    run = {"own": {}, "parameters": {"total": 7}, "planned_bytes": MEGABYTE, "tokens_per_second": 9.0}
+    shapes = {"variants": [{**variant, "label": "bert"}], "shapes": {"bert": run}}
+    found |= {"shapes": shapes, "probe": shapes | {"probe": {"bert": share, "bert, untrained": share}}}
+    stretches = {"by_seed": [[0.1, 0.2, 0.3, 0.4]], "accuracy": [0.1, 0.2, 0.3, 0.4], "interval": [[0.0, 1.0]] * 4}
+    found |= {"longer_rows": {"models": {"nezha": stretches}}, "shape_speed": {"rows": [{**side, "name": "albert"}]}}
     for name in report.TABLES:
         for language in report.PAGES:
             lines = report.markdown(name, language, found).splitlines()

@@ -80,7 +80,7 @@ def test_weights_that_are_no_numbers(loose, value):
         tensors["bert.encoder.layer.1.output.dense.weight"][3, 4] = value
 
     change_weights(loose, spoil)
-    refused(loose, "layers.1.down.weight", "1 of the")
+    refused(loose, "bert.encoder.layer.1.output.dense.weight", "1 of the")
 
 
 # Config and weights that do not fit
@@ -88,20 +88,20 @@ def test_weights_that_are_no_numbers(loose, value):
 
 def test_a_missing_tensor_of_the_encoder(loose):
     change_weights(loose, lambda tensors: tensors.pop("bert.encoder.layer.1.attention.self.key.bias"))
-    refused(loose, "layers.1.attention.inputs_bias", "missing")
+    refused(loose, "encoder.layer.1.attention.self.key.bias", "missing")
 
 
 @pytest.mark.parametrize(
     ("key", "value", "word"),
     [
-        ("hidden_size", 32, "embeddings.tokens"),
-        ("vocab_size", 99, "embeddings.tokens"),
-        ("max_position_embeddings", 10, "embeddings.positions.table"),
-        ("intermediate_size", 10, "up.weight"),
-        ("num_hidden_layers", 3, "layers.2"),
+        ("hidden_size", 32, "word_embeddings.weight"),
+        ("vocab_size", 99, "word_embeddings.weight"),
+        ("max_position_embeddings", 10, "position_embeddings.weight"),
+        ("intermediate_size", 10, "intermediate.dense.weight"),
+        ("num_hidden_layers", 3, "encoder.layer.2"),
         ("num_hidden_layers", 10**9, "1000000000 layers"),
         ("hidden_size", 10**9, "larger than memory"),
-        ("vocab_size", 10**15, "embeddings.tokens"),
+        ("vocab_size", 10**15, "word_embeddings.weight"),
         ("hidden_size", "16", "hidden_size"),
         ("hidden_act", "mish", "hidden_act"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
@@ -17,10 +18,10 @@ INFILL = "{ mask = 0.0, random = 0.0, keep = 0.0, infill = 1.0 }"
 WRONG = {
     "corruption.replace.mask=0.5": r"shares sum to 0.7, not to 1: mask 0.5 \+ random 0.1 \+ keep 0.1",
     "corruption.replace={ mask = 0.0, random = 0.0, keep = 0.0 }": "shares sum to 0, not to 1: all are 0",
-    "corruption.span.p=0.5": "law 'single' does not read 'p': leave it out, or set it back to its default .0.2",
-    "corruption.span={ law = 'weights', weights = [1.0], mean = 2.0 }": "'weights' does not read 'mean'; it reads weig",
-    "corruption.span={ law = 'geometric', mean = 2.0 }": "does not read 'mean'; it reads p and longest",
-    "corruption.span.law=weights": "needs weights .*, and has .*; for example weights = ",
+    "corruption.span.p=0.5": "law 'single' does not read 'p'\n  repair: leave it out, or set it back to its default .0.2",
+    "corruption.span={ law = 'weights', weights = [1.0], mean = 2.0 }": "'weights' does not read 'mean'\n  repair: it reads weig",
+    "corruption.span={ law = 'geometric', mean = 2.0 }": "does not read 'mean'\n  repair: it reads p and longest",
+    "corruption.span.law=weights": "needs weights .*, and has .*\n  repair: for example weights = ",
     "corruption.span={ law = 'weights', weights = [0.0, 0.0] }": "one of them above 0",
     "corruption.span={ law = 'weights', weights = [0.5, -0.1] }": "not negative",
     "corruption.span={ law = 'weights', weights = [nan] }": "finite number",
@@ -29,7 +30,7 @@ WRONG = {
     "corruption.unit=wrd": "did you mean word",
     "corruption.of=words": "of = 'words' counts words, but the unit is a token",
     "corruption.decide=row": "'token', 'word' or 'span'",
-    f"corruption.replace={INFILL}": "one mask for a span: set decide = 'span'",
+    f"corruption.replace={INFILL}": "one mask for a span\n  repair: set decide = 'span'",
     "corruption.replace={ mask = 0.2, similar = 0.6 }": "similar takes whole words",
     "corruption.stages=[{ unit = 'word', share = 0.0 }]": "greater than 0",
     "corruption.shuffle.size=1": "greater than or equal to 2",
@@ -48,8 +49,9 @@ def setting(text):
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_cannot_be_is_refused_with_its_place(wrong):
-    with pytest.raises(RecipeError, match=WRONG[wrong]) as error:
+    with pytest.raises(RecipeError) as error:
         recipe("bert", setting(wrong))
+    assert re.search(WRONG[wrong], str(error.value))
     assert "corruption" in str(error.value)
     assert error.value.exit_code == 2
     assert error.value.repair

@@ -111,6 +111,6 @@ def print_legend(edits: Iterable[Edit], console: Console, generator: str = "") -
         console.print(Text.assemble("  ", (SIGNS[edit], STYLES[edit]), f" {meanings[edit]}"))
     if generator:
         told = f" drawn by the generator of {generator}: what the model reads"
-        console.print(Text.assemble("  ", (SIGN, "bold underline"), told))
+        console.print(Text.assemble("  ", (SIGN, "bold underline"), told), soft_wrap=True)
     console.print(Text.assemble("  ", (TIE, "dim"), " ties the tokens of a word"))
     console.print()
