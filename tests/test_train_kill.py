@@ -72,7 +72,7 @@ def test_killed_at_random_moments_and_resumed_until_done(corpus, whole, tmp_path
     out, hits = tmp_path / "run", 0
     steps = 1 + np.cumsum(randomness.below(randomness.keys(1, "kill", np.arange(4)), "steps", 12))
     for number, target in enumerate([0, *steps.tolist(), STEPS]):
-        process = start(corpus, out, "--resume")
+        process = start(corpus, out, *(["--resume"] if out.exists() else []))
         process.wait_until(lambda target=target: out.exists() and lines(out) >= target)
         time.sleep(0.03 * float(randomness.uniform(randomness.key(1, "delay", number), "seconds")[0]))
         if process.alive:
