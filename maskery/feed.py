@@ -196,12 +196,18 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
         return torch.from_numpy(grid.reshape(len(lengths), slots)).to(dtype)
 
     positions = torch.arange(offset, offset + slots).expand(len(lengths), slots)
+    if rows.position is not None:
+        positions = spread(rows.position + offset, offset, torch.long)
     facts = {"document": spread(rows.document, -1, torch.long)}
     if rows.mode is not None:
         facts["mode"] = spread(rows.mode[rows.row], -1, torch.long)
+    if rows.order is not None:
+        facts["order"] = spread(rows.order, -1, torch.long)
     views = {name: cast(Comparing, each).view(rows) for name, each in objectives.items() if each.whole_batch}
+    asked = None if rows.asked is None else torch.from_numpy(flat[rows.asked])
     return Batch(
         step=step,
+        asked=asked,
         rows=torch.from_numpy(rows.number.astype(np.int64)),
         ids=spread(rows.ids, pad, torch.long),
         length=torch.from_numpy(lengths.astype(np.int64)),

@@ -104,6 +104,6 @@ def taken(rows: Rows, source: NDArray[np.int64]) -> Rows:
     per_slot = {
         item.name: getattr(rows, item.name)[source]
         for item in fields(rows)
-        if item.name not in ("number", "start", "label", "mode")
+        if item.name not in ("number", "start", "label", "mode") and getattr(rows, item.name) is not None
     }
     return replace(rows, start=np.concatenate(([0], np.cumsum(size))), **per_slot)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from maskery.batches import Batch, Edit
+from maskery.model.stack import Stack
 from maskery.model.transformer import Network, inputs_of, visibility_of
 from maskery.model.visibility import View, Visibility, dense
 
@@ -85,7 +86,7 @@ class Reading:
     """Targets whose answer corruption chose and left in the input on purpose, where they can read it."""
 
 
-def read_answers(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Reading:
+def read_answers(network: Stack, batch: Batch, asked: Tensor, answer: Tensor) -> Reading:
     """`asked` and `answer` are flat slots: a target, and where what it is asked for stands."""
     edit = batch.edit.flatten()[answer]
     kept = edit == Edit.KEEP
@@ -96,7 +97,7 @@ def read_answers(network: Network, batch: Batch, asked: Tensor, answer: Tensor) 
     )
 
 
-def find_leak(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Leak | None:
+def find_leak(network: Stack, batch: Batch, asked: Tensor, answer: Tensor) -> Leak | None:
     """The first target whose answer stands in a slot that corruption left as it was and that it can reach."""
     shown = batch.edit.flatten()[answer] == Edit.NONE
     asked, answer = asked[shown], answer[shown]
@@ -109,7 +110,7 @@ def find_leak(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> 
     return _trace(reach(visible, network.shape.layers), visible, row, query, slot)
 
 
-def _reached(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Tensor:
+def _reached(network: Stack, batch: Batch, asked: Tensor, answer: Tensor) -> Tensor:
     """(n,) whether the last state of a target depends on the slot of its answer."""
     slots, visibility = batch.ids.shape[1], visibility_of(batch) or network.visibility
     found = torch.zeros(len(asked), dtype=torch.bool)

@@ -33,8 +33,10 @@ class View:
     q_slots: Mapping[str, Tensor] = field(default_factory=dict)
     """Named facts of each query slot, (B,Q): document, order, mode, branch."""
     k_slots: Mapping[str, Tensor] = field(default_factory=dict)
-    k_is_memory: Tensor | None = None
-    """(K,) true for keys of earlier rows."""
+    k_real: Tensor | None = None
+    """(B,K) false for keys that are none: the unfilled part of a past."""
+    asks: bool = False
+    """Whether the queries are of the second stream, which knows the places of what it is asked for and no more."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -130,6 +132,41 @@ class PackedCausal:
 
     def bind(self, view: View) -> Predicate:
         return Packed().bind(view) & Causal().bind(view)
+
+
+class Permuted:
+    """The tokens have an order of their own: a slot sees those that come no later in it, and the second stream those
+    that come before (XLNet). Slots of equal order see each other."""
+
+    needs: ClassVar[tuple[str, ...]] = ("order",)
+
+    def bind(self, view: View) -> Predicate:
+        mine, theirs = view.q_slots["order"] - view.asks, view.k_slots["order"]
+        return Predicate(lambda b, h, q, k: theirs[b, k] <= mine[b, q], sees_all=bool(theirs.amax() <= mine.amin()))
+
+
+class Real:
+    """Keys that are there: a past need not be filled."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, view: View) -> Predicate:
+        real = view.k_real
+        if real is None:
+            return Full().bind(view)
+        return Predicate(lambda b, h, q, k: real[b, k] & (q >= 0))
+
+
+class Within:
+    """A slot sees the nearest `reach` slots that end with itself, so that all see equally far."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, reach: int) -> None:
+        self.reach = reach
+
+    def bind(self, view: View) -> Predicate:
+        return Predicate(lambda b, h, q, k: view.q_pos[b, q] - view.k_pos[b, k] < self.reach)
 
 
 class Mixed:

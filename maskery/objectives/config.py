@@ -17,6 +17,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     {
         "masked_token": "maskery.objectives.masked_token:MaskedToken",
         "next_token": "maskery.objectives.next_token:NextToken",
+        "permuted_token": "maskery.objectives.permuted_token:PermutedToken",
         "span_boundary": "maskery.objectives.span_boundary:SpanBoundary",
         "word_order": "maskery.objectives.word_order:WordOrder",
         "replaced_token": "maskery.objectives.replaced_token:ReplacedToken",
@@ -40,6 +41,11 @@ PAIR_OF = {
 
 ASKED_OF_GENERATOR = "masked_token"
 """The question that the generator answers, where a recipe has one; the others are asked of the model."""
+
+ASKED_OF_DECODER = ("next_token",)
+"""The questions about what a decoder writes, where the model has one."""
+ASKED_OF_SECOND_STREAM = ("permuted_token",)
+"""The questions that a second stream answers, where the model has one."""
 
 
 class ObjectiveConfig(Config):

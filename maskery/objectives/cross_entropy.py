@@ -108,21 +108,29 @@ class TiedCrossEntropy(torch.autograd.Function):
         return grad_states * outer, grad_matrix * outer, grad_bias * outer, None, None
 
 
-def tied_cross_entropy(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
+def _or_none(bias: Tensor | None, matrix: Tensor) -> Tensor:
+    """A head without a bias has one that is always zero."""
+    return matrix.new_zeros(matrix.shape[0]) if bias is None else bias
+
+
+def tied_cross_entropy(states: Tensor, matrix: Tensor, bias: Tensor | None, labels: Tensor) -> Tensor:
+    bias = _or_none(bias, matrix)
     loss: Tensor = TiedCrossEntropy.apply(states, matrix, bias, labels, None)[0]  # type: ignore[no-untyped-call]
     return loss
 
 
 def tied_cross_entropy_and_draws(
-    states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, uniform: Tensor
+    states: Tensor, matrix: Tensor, bias: Tensor | None, labels: Tensor, uniform: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The loss, and for each target a token (n,) drawn from what its scores say; no gradient goes through the draw."""
+    bias = _or_none(bias, matrix)
     found: tuple[Tensor, Tensor] = TiedCrossEntropy.apply(states, matrix, bias, labels, uniform)  # type: ignore[no-untyped-call]
     return found
 
 
-def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor | None, labels: Tensor) -> tuple[Tensor, Tensor]:
     """For evaluation: each target's loss (n,) and whether its highest score is the label (n,)."""
+    bias = _or_none(bias, matrix)
     losses, hits = [], []
     for part in _chunks(states.shape[0], matrix.shape[0]):
         scores = torch.addmm(bias, states[part], matrix.t())

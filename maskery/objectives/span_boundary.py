@@ -18,7 +18,8 @@ from maskery.batches import Batch, Targets
 from maskery.model.block import ACTIVATIONS
 from maskery.model.config import Shape
 from maskery.model.linear import Linear, Norm
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.cross_entropy import losses_and_hits, tied_cross_entropy
 from maskery.objectives.masked_token import ASKED
 from maskery.objectives.protocol import Answers, Metrics
@@ -86,11 +87,11 @@ class SpanBoundary:
         extra = batch.targets[self.name].extra
         return torch.cat([extra["left"], extra["right"]])
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         states, bias = self._states(head, hidden, batch)
         return tied_cross_entropy(states, network.embeddings.tokens, bias, batch.targets[self.name].label)
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         states, bias = self._states(head, hidden, batch)
         losses, hits = losses_and_hits(states, network.embeddings.tokens, bias, batch.targets[self.name].label)
         count = self.count(batch)

@@ -38,6 +38,12 @@ class Rows:
     """(B,) the pair's label, -1 if the row is no pair."""
     mode: NDArray[np.uint8] | None = None
     """(B,) a `Mode`, where rows are not all read as the network reads."""
+    order: NDArray[np.int64] | None = None
+    """(N,) the order in which slots become known, where that is not the order of the text (XLNet)."""
+    asked: NDArray[np.bool_] | None = None
+    """(N,) the slots that are asked for in that order."""
+    position: NDArray[np.int64] | None = None
+    """(N,) position numbers, where they are not those of the slots (MASS)."""
 
     def __len__(self) -> int:
         return len(self.number)
