@@ -33,8 +33,19 @@ FIXED: dict[str, Any] = {
     "clip": 64,
     "buckets": 32,
     "tasks": 0,
+    "decoder": 0,
+    "target_vocabulary": 0,
+    "memory": 0,
+    "streams": 1,
+    "embedding_norm": "yes",
+    "embedding_scale": False,
+    "attention_bias": True,
+    "token_head": "transform",
 }
 """Fields of our shape for which BERT and its like know one value only."""
+
+AT_THE_START = ("position_std", "residual_init")
+"""Fields that tell how weights begin: they change no trained network, and no config.json needs them."""
 
 Allowed = Mapping[str, tuple[Any, ...]]
 """Keys of config.json that change the network -> the values under which it is the one we have; the first is usual."""
@@ -194,7 +205,7 @@ class Family:
 
     def told(self) -> set[str]:
         """The fields of our shape that some table of the family speaks of."""
-        return {*self.fields, *self.fixed, "activation", "embedding", "max_length", "position_offset"}
+        return {*self.fields, *self.fixed, *AT_THE_START, "activation", "embedding", "max_length", "position_offset"}
 
     def _unknown(self, shape: Shape) -> set[str]:
         """Fields of the shape that no table mentions, and that are not at their default."""

@@ -141,7 +141,7 @@ class Permuted:
     needs: ClassVar[tuple[str, ...]] = ("order",)
 
     def bind(self, view: View) -> Predicate:
-        mine, theirs = view.q_slots["order"] - view.asks, view.k_slots["order"]
+        mine, theirs = view.q_slots["order"] - int(view.asks), view.k_slots["order"]
         return Predicate(lambda b, h, q, k: theirs[b, k] <= mine[b, q], sees_all=bool(theirs.amax() <= mine.amin()))
 
 
