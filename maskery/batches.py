@@ -88,6 +88,10 @@ class Batch:
         """Real positions, decoder and views apart."""
         return int(self.length.sum())
 
+    def asked_about(self, name: str) -> Batch:
+        """The rows that a question is asked about: these, or the decoder's."""
+        return self if self.decoder is None or name in self.targets else self.decoder
+
     def view_start(self, name: str) -> int:
         """The number of a view's first row, as the network counts them."""
         names = list(self.views)

@@ -41,6 +41,7 @@ class System(nn.Module):
         super().__init__()
         self.objectives: Mapping[str, Objective] = objectives_of(recipe.objectives)
         self.weights = {name: config.weight for name, config in recipe.objectives.items()}
+        self.rows = recipe.rows
         self.remembered: Memory | None = None
         """What the rows of the last forward pass leave to the next rows of their lanes."""
         shape = recipe.model.shape(vocabulary, recipe.visibility.kind, target_vocabulary)
@@ -117,8 +118,7 @@ class System(nn.Module):
 
     def rows_of(self, name: str, batch: Batch) -> Batch:
         """The rows that an objective asks about."""
-        decoder = batch.decoder if name in ASKED_OF_DECODER else None
-        return batch if decoder is None else decoder
+        return batch.asked_about(name)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Each objective's summed loss."""
@@ -157,7 +157,11 @@ class System(nn.Module):
             rows = self.rows_of(name, batch)
             answers = objective.answers(rows)
             stack = self.stack_of(name)
-            found[name] = None if answers is None else read_answers(stack, rows, answers.asked, answers.answer)
+            if answers is None:
+                found[name] = None
+                continue
+            second = name in ASKED_OF_SECOND_STREAM and batch.asked is not None and stack.shape.streams == 2
+            found[name] = read_answers(stack, rows, answers.asked, answers.answer, second=second)
         return found
 
     def require_no_leak(self, batch: Batch) -> None:

@@ -42,9 +42,17 @@ def build(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.")],
     format: FormatOption = None,
     field: FieldOption = "text",
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", metavar="SOURCE,TARGET", help="Columns of a text and of what is to be written for it."),
+    ] = None,
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", metavar="DIR|FILE|train", help="A tokenizer to use, or train for a new one.")
     ] = "train",
+    target_tokenizer: Annotated[
+        str | None,
+        typer.Option("--target-tokenizer", metavar="DIR|FILE|train", help="With --pairs: another one for the targets."),
+    ] = None,
     kind: Annotated[
         str, typer.Option("--kind", metavar="wordpiece|bpe|unigram|char", help="What to train.")
     ] = "wordpiece",
@@ -81,7 +89,9 @@ def build(
             out,
             format=format,
             field=field,
+            pairs=_columns(pairs),
             tokenizer=tokenizer,
+            target_tokenizer=target_tokenizer,
             kind=kind,
             vocab=vocab,
             words=words,
@@ -96,10 +106,23 @@ def build(
         say(note)
     emit_json(summary(made)) if as_json else print_counts(made)
     recipe = "bert" if len(made.documents("train")) > 1 else "roberta"  # pairs need a second document
+    if made.pairs:
+        recipe = "transformer"
     say(f"look at its rows: maskery inspect {recipe} --corpus {out}")
 
 
 app.command()(mark)
+
+
+def _columns(pairs: str | None) -> tuple[str, str] | None:
+    if pairs is None:
+        return None
+    source, comma, target = pairs.partition(",")
+    if not comma or "," in target:
+        from maskery.errors import InputError
+
+        raise InputError(f"--pairs {pairs}: two columns are needed", repair="--pairs SOURCE,TARGET, such as 1,2")
+    return source.strip(), target.strip()
 
 
 def _told(update: Update) -> Progress:

@@ -42,13 +42,23 @@ def print_rows(feed: Feed, step: int, console: Console) -> None:
     """The first rows from a step on, and what their signs mean."""
     edits: set[Edit] = set()
     for at, phase, epochs, numbers in visits(feed, SHOWN, step):
-        rows = feed.corrupted(at, phase, epochs, numbers)
+        rows, to_write = feed.both(at, phase, epochs, numbers)
         edits |= {Edit(code) for code in rows.edit.tolist()}
         for place in range(len(rows)):
             console.print(row_title(feed, phase, rows, place), soft_wrap=True)
             print_row(rows, place, feed.corpus.tokenizer, console)
+            if to_write is not None:
+                print_written(to_write, place, feed.corpus.tokenizer, console)
             console.print()
     print_legend(edits, console)
+
+
+def print_written(rows: Rows, place: int, tokenizer: Tokenizer, console: Console) -> None:
+    """What the decoder reads of a row, and under it what it is asked to write."""
+    slots = slice(int(rows.start[place]), int(rows.start[place + 1]))
+    assert rows.next is not None
+    for name, ids in (("decoder reads ", rows.ids[slots]), ("is asked for  ", rows.next[slots])):
+        print_hanging(f"  {name}", Text(" ".join(tokenizer.shown(ids))), console)
 
 
 def print_row(rows: Rows, place: int, tokenizer: Tokenizer, console: Console, name: str = "") -> None:

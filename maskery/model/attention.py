@@ -1,82 +1,33 @@
 """The one Attention. Position scheme, visibility and kernel are objects it is given; it holds projections only.
 
 Queries are the slots that ask: all, the selected ones, or a second stream. Keys are the rows' own slots behind a past,
-or the slots of another network. Rows without a past and a second stream take the quick kernels.
+or the slots of another network. Rows that have neither a past nor a second stream take the quick kernels, and with the
+positions of Transformer-XL the others do too.
 
 Shapes: N packed slots, P slots of a second stream, D width, H heads, K head width, b rows and t slots of one group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from maskery.batches import Memory
 from maskery.model import kernels
 from maskery.model.config import Shape
 from maskery.model.distances import DistanceAttention
+from maskery.model.dropout import level
 from maskery.model.layout import Group, Layout
 from maskery.model.linear import Linear
-from maskery.model.meeting import Meeting, facts_before, meetings
+from maskery.model.meeting import Meeting
+from maskery.model.parts import Part
 from maskery.model.past import Cache, from_the_right, joined, lengths_of
+from maskery.model.plan import AttentionPlan
 from maskery.model.positions import PositionScheme
 from maskery.model.relative import Relative
 from maskery.model.selection import Selection
-from maskery.model.visibility import Visibility
-
-
-@dataclass(frozen=True)
-class AttentionPlan:
-    """Everything about a batch that all layers share: made once, before the first layer."""
-
-    layout: Layout
-    content: tuple[Meeting, ...]
-    """For each group of rows: its slots, and what they see."""
-    second: tuple[Meeting, ...]
-    """The same for the slots of a second stream; empty where there is none."""
-    dropout: float
-    capture: bool
-    past: Memory | Cache | None = None
-    kept: list[tuple[Tensor, Tensor]] | None = field(default=None)
-    """Where layers put the keys and values that a cache is made of, if one is wanted."""
-
-    @property
-    def allowed(self) -> tuple[Tensor | None, ...]:
-        return tuple(each.allowed for each in self.content)
-
-    @property
-    def plain(self) -> bool:
-        """Whether rows see nothing but themselves, in one stream."""
-        return self.past is None and not self.second and self.kept is None
-
-    @cached_property
-    def counting(self) -> bool:
-        """Whether the position numbers of every row count up by one, wherever they begin."""
-        return all(bool((each.places.k_pos.diff(dim=1) == 1).all()) for each in self.content)
-
-
-def plan_attention(
-    layout: Layout,
-    visibility: Visibility,
-    slots: Mapping[str, Tensor],
-    positions: Tensor,
-    segments: Tensor,
-    *,
-    dropout: float,
-    capture: bool,
-    past: Memory | Cache | None = None,
-    second: Selection | None = None,
-    keep: bool = False,
-) -> AttentionPlan:
-    before = facts_before(past, positions, visibility.needs)
-    common = (layout, visibility, slots, positions, segments, before)
-    asked = () if second is None else meetings(*common, second, asks=True)
-    return AttentionPlan(layout, meetings(*common), asked, dropout, capture, past, [] if keep else None)
+from maskery.model.streams import StreamAttention
+from maskery.model.xl import XL
 
 
 def _kernel(group: Group, plan: AttentionPlan, scheme: PositionScheme, device: torch.device) -> str:
@@ -102,13 +53,24 @@ class Attention(nn.Module):
         return F.linear(x, weight, bias)
 
     def forward(
-        self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, layer: int, selection: Selection | None = None
+        self,
+        x: Tensor,
+        plan: AttentionPlan,
+        scheme: PositionScheme,
+        layer: int,
+        selection: Selection | None = None,
+        remembered: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """(N,D) -> (N,D), or (M,D) of the selected slots; and the weights (B,H,T,S) if the plan captures them.
 
-        A second stream lies behind the N slots, and what is made of it behind what is made of them."""
+        `remembered` (B,M,D) is read in front of the rows, if the plan's past is a memory. A second stream lies behind
+        the N slots, and what is made of it behind what is made of them."""
+        if isinstance(scheme, XL) and x.device.type == "cpu" and plan.by_slots:
+            parts = plan.parts if selection is None else plan.parts_alone(selection)
+            if parts:
+                return self.output(self._streams(x, plan, scheme, layer, selection, parts, remembered)), None
         if not plan.plain:
-            return self._behind_past(x, plan, scheme, layer, selection)
+            return self._behind_past(x, plan, scheme, layer, selection, remembered)
         if selection is not None:
             return self.output(self._selected(x, plan, scheme, layer, selection)), None
         qkv = self.project(x, 0, 3)
@@ -142,57 +104,119 @@ class Attention(nn.Module):
         for group in layout.groups:
             rows = layout.group_rows(group)
             q = kernels.split_heads(queries[group.start : group.stop], group.rows, 1, self.heads)[0]
-            real = None if allowed is None else allowed[rows].expand(-1, -1, group.length, -1)
-            out, weights = kernels.explicit(q, keys[rows], values[rows], real, p)
-            captured.append(weights)
+            k, v = keys.index_select(0, rows), values.index_select(0, rows)
+            real = None if allowed is None else allowed.index_select(0, rows).expand(-1, -1, group.length, -1)
+            if capture or level(p):
+                out, weights = kernels.explicit(q, k, v, real, p)
+                captured.append(weights)
+            else:
+                out = kernels.sdpa(q, k, v, real)
             parts.append(out.transpose(1, 2).reshape(group.rows * group.length, -1))
         mixed = torch.cat(parts) if parts else queries
         return self.output(mixed), _unpack_across(captured, layout, x, self.heads, keys.shape[2]) if capture else None
 
+    def across_once(self, x: Tensor, kv: Tensor, layout: Layout, allowed: Tensor | None, p: float) -> Tensor:
+        """The same on a CPU for (B,S,2*D) keys and values that are asked once: with a backward pass of its own."""
+        slots = kv.shape[1]
+        ordered = kv.index_select(0, layout.order).flatten(0, 1)
+        groups = [Group(group.first, group.rows, slots, group.first * slots) for group in layout.groups]
+        real = [
+            None
+            if allowed is None
+            else allowed.index_select(0, layout.group_rows(group)).expand(-1, -1, group.length, -1)
+            for group in layout.groups
+        ]
+        mixed: Tensor = kernels.SelectedAttention.apply(  # type: ignore[no-untyped-call]
+            self.project(x, 0, 1), ordered, layout.groups, groups, real, self.heads, p
+        )
+        looked: Tensor = self.output(mixed)
+        return looked
+
+    def _streams(
+        self,
+        x: Tensor,
+        plan: AttentionPlan,
+        scheme: XL,
+        layer: int,
+        selection: Selection | None,
+        parts: tuple[Part, ...],
+        remembered: Tensor | None,
+    ) -> Tensor:
+        count, own = plan.layout.count, selection is None
+        slots, asking = torch.split_with_sizes(x, [count, len(x) - count]) if plan.second else (x, None)
+        if selection is not None and asking is None:
+            asking = x.index_select(0, selection.index)
+        before = None if remembered is None else self.project(remembered.flatten(0, 1), 1, 3)
+        first = self.project(slots, 0 if own else 1, 3)
+        second = None if asking is None else self.project(asking, 0, 1)
+        learned = scheme.learned(layer, parts, first)
+        mixed: Tensor = StreamAttention.apply(  # type: ignore[no-untyped-call]
+            first, second, before, *learned, parts, own, plan.dropout
+        )
+        return mixed
+
     def _behind_past(
-        self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, layer: int, selection: Selection | None
+        self,
+        x: Tensor,
+        plan: AttentionPlan,
+        scheme: PositionScheme,
+        layer: int,
+        selection: Selection | None,
+        remembered: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
         """The plain way for everything else: a past, a second stream, or both; with a selection the slots that it names
         ask, and no other of the first stream."""
         count = plan.layout.count
         own = self.project(x[:count], 1, 3)
-        past = self._past(plan, layer)
+        past = self._past(plan, layer, remembered)
+        met = None
         if plan.kept is not None:
             plan.kept.append(self._extended(own, plan, past))
-        first = plan.content if selection is None else ()
-        if selection is not None and len(selection.index):
-            raise AssertionError("some slots of rows with a past are not computed alone")
-        parts, captured = [], []
-        for stream, meets in enumerate((first, plan.second)):
-            if not meets:
-                continue
-            queries = self.project(x[count:] if stream else x[:count], 0, 1)
+            # Rows of one length are kept as they meet: a step of writing joins past and row once.
+            met = plan.kept[-1] if plan.layout.source is None else None
+        assert selection is None or not len(selection.index), "some slots of rows with a past are not computed alone"
+        streams: list[tuple[Tensor, tuple[Meeting, ...], tuple[Tensor, ...] | None]] = []
+        if selection is None:
+            streams.append((x[:count], plan.content, None))
+        if plan.second:
+            streams.append((x[count:], plan.second, plan.asked))
+        mixed, seen = [x[:0]], []
+        for states, meets, slots in streams:
+            queries, captured = self.project(states, 0, 1), []
             for meeting in meets:
-                if not meeting.asking.length:
-                    continue
                 q = kernels.split_heads(
                     queries[meeting.asking.start : meeting.asking.stop], meeting.keys.rows, 1, self.heads
                 )[0]
-                k, v = self._met(own, meeting, past)
-                out, weights = kernels.explicit(q, k, v, meeting.allowed, plan.dropout, scheme, layer, meeting.places)
-                parts.append(out.transpose(1, 2).reshape(meeting.keys.rows * meeting.asking.length, -1))
-                if not stream:
-                    captured.append(weights)
-        mixed = torch.cat(parts) if parts else x[:0]
-        if not plan.capture:
-            return self.output(mixed), None
-        before = 0 if past is None else past[0].shape[2]
-        return self.output(mixed), _unpack_weights(captured, plan.layout, x, self.heads, before)
+                k, v = met or self._met(own, meeting, past)
+                out, weights = self._one_meeting(q, k, v, meeting, plan, scheme, layer)
+                mixed.append(out.transpose(1, 2).reshape(meeting.keys.rows * meeting.asking.length, x.shape[1]))
+                captured.append(weights)
+            if plan.capture:
+                seen.append(_unpack_weights(captured, plan.layout, x, self.heads, slots))
+        plan.seen.extend(seen[1:])
+        return self.output(torch.cat(mixed)), seen[0] if seen else None
 
-    def _past(self, plan: AttentionPlan, layer: int) -> tuple[Tensor, Tensor] | None:
+    def _one_meeting(
+        self, q: Tensor, k: Tensor, v: Tensor, meeting: Meeting, plan: AttentionPlan, scheme: PositionScheme, layer: int
+    ) -> tuple[Tensor, Tensor]:
+        """(b,H,Q,K), and the weights (b,H,Q,S) where these are captured."""
+        if not q.shape[2]:
+            return q, q.new_zeros(*q.shape[:3], k.shape[2])
+        kernel = kernels.choose(k.shape[2], q.device, plan.dropout, scheme.in_attention, plan.capture)
+        if kernel == "sdpa" or (kernel == "packed" and q.shape[2] == 1 and not level(plan.dropout)):
+            return kernels.sdpa(q, k, v, meeting.allowed), q
+        if kernel == "flex":
+            return kernels.flex(q, k, v, meeting.predicate), q
+        return kernels.explicit(q, k, v, meeting.allowed, plan.dropout, scheme, layer, meeting.places)
+
+    def _past(self, plan: AttentionPlan, layer: int, remembered: Tensor | None) -> tuple[Tensor, Tensor] | None:
         """(B,H,S,K) keys and values in front of the rows."""
-        if plan.past is None:
-            return None
         if isinstance(plan.past, Cache):
             return plan.past.keys[layer], plan.past.values[layer]
-        states = plan.past.states[layer]
-        kv = self.project(states.flatten(0, 1).to(self.inputs.dtype), 1, 3)
-        keys, values = kernels.split_heads(kv, states.shape[0], 2, self.heads).unbind()
+        if remembered is None:
+            return None
+        kv = self.project(remembered.flatten(0, 1), 1, 3)
+        keys, values = kernels.split_heads(kv, len(remembered), 2, self.heads).unbind()
         return keys, values
 
     def _met(self, own: Tensor, meeting: Meeting, past: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
@@ -258,18 +282,23 @@ class Attention(nn.Module):
         if not parts:  # every row is empty
             parts.append(qkv.chunk(3, 1)[0])
         mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
-        return mixed, _unpack_weights(captured, plan.layout, qkv, self.heads, 0) if plan.capture else None
+        return mixed, _unpack_weights(captured, plan.layout, qkv, self.heads) if plan.capture else None
 
 
-def _unpack_weights(captured: list[Tensor], layout: Layout, like: Tensor, heads: int, before: int) -> Tensor:
-    """Weights of the groups -> (B,H,T,S), zeros at padding; `before` keys stand in front of the rows' own."""
+def _unpack_weights(
+    captured: list[Tensor], layout: Layout, like: Tensor, heads: int, asked: tuple[Tensor, ...] | None = None
+) -> Tensor:
+    """Weights of the groups -> (B,H,T,S), keys of a past first, zeros at padding; `asked` (b,m) of each group are the
+    slots that asked, where these are not all."""
+    before = captured[0].shape[3] - layout.groups[0].length if captured else 0
     full = like.new_zeros(layout.rows, heads, layout.slots, before + layout.slots)
     past = torch.arange(before, device=like.device)
-    for group, weights in zip(layout.groups, captured, strict=True):
+    for number, (group, weights) in enumerate(zip(layout.groups, captured, strict=True)):
         slots = _slots(layout, group)
         seen = torch.cat((past.expand(group.rows, -1), slots + before), 1)
+        asking = slots if asked is None else slots.gather(1, asked[number])
         rows = layout.group_rows(group)
-        full[rows[:, None, None], :, slots[:, :, None], seen[:, None, :]] = weights.permute(0, 2, 3, 1)
+        full[rows[:, None, None], :, asking[:, :, None], seen[:, None, :]] = weights.permute(0, 2, 3, 1)
     return full
 
 

@@ -18,10 +18,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from maskery.model.attention import Attention, AttentionPlan
+from maskery.batches import Memory
+from maskery.model.attention import Attention
 from maskery.model.config import Shape
 from maskery.model.dropout import add_dropout
 from maskery.model.linear import Linear, Norm
+from maskery.model.plan import AttentionPlan
 from maskery.model.positions import PositionScheme
 from maskery.model.selection import Selection
 from maskery.model.source import Source
@@ -77,7 +79,8 @@ class Block(nn.Module):
         p = self.dropout if self.training else 0.0
         mixing, turning = (half if half is not None else self for half in self._halves)
         read = mixing.attention_norm(x) if self.before else x
-        mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection)
+        before = self._remembered(plan, mixing)
+        mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection, before)
         if selection is not None:
             first = x.index_select(0, selection.index)
             x = torch.cat((first, x[plan.layout.count :])) if plan.second else first
@@ -90,12 +93,16 @@ class Block(nn.Module):
         x = add_dropout(x, turning.down(self.activation(turning.up(read))), p)
         return (x if self.before else turning.feedforward_norm(x)), weights
 
+    def _remembered(self, plan: AttentionPlan, mixing: Block) -> Tensor | None:
+        """(B,M,D) what the layer was given for the rows before, read as it reads these."""
+        if not isinstance(plan.past, Memory):
+            return None
+        states = plan.past.states[self.layer].to(mixing.attention.inputs.dtype)
+        return mixing.attention_norm(states) if self.before else states
+
     def _look(self, x: Tensor, mixing: Block, plan: AttentionPlan, source: Source, p: float) -> Tensor:
         read = mixing.source_norm(x) if self.before else x
-        keys, values = source.met(self.layer, mixing.source)
-        looked, weights = mixing.source.across(
-            read, keys, values, plan.layout, source.allowed, plan.dropout, plan.capture
-        )
+        looked, weights = source.look(read, mixing.source, self.layer, plan.layout, plan.dropout, plan.capture)
         if weights is not None:
             source.captured.append(weights)
         x = add_dropout(x, looked, p)

@@ -100,6 +100,12 @@ class VisibilityConfig(Config):
         return any(self.mixture.plain().values())
 
     @property
+    def plain_kind(self) -> bool:
+        """Whether the network's own reading says all that a row's mode would. A source and its target are also asked by
+        their mode."""
+        return not self.mixed and self.kind != "prefix"
+
+    @property
     def shares(self) -> dict[str, float]:
         """The visibilities that rows are read with in training, and the part of the rows that each has."""
         shares = {name: share for name, share in self.mixture.plain().items() if share}
@@ -191,6 +197,8 @@ class Architecture(Config):
     def _whole_groups(self) -> Architecture:
         if self.layers % self.groups:
             raise ValueError(f"layers {self.layers} is not a multiple of groups {self.groups}")
+        if self.decoder % self.groups:
+            raise ValueError(f"the decoder's layers {self.decoder} are not a multiple of groups {self.groups}")
         if self.groups > 1 and self.share == "none":
             raise ValueError(f"groups {self.groups} share nothing while share is 'none'")
         return self
@@ -251,5 +259,6 @@ class ModelConfig(Architecture):
             "heads": asked.heads or next(heads for heads in range(max(1, width // 64), 0, -1) if width % heads == 0),
             "feedforward": asked.feedforward or 4 * width,
             "embedding": self.embedding or self.width,
+            "decoder": 0,
         }
         return Shape(**(self.shape(vocabulary, visibility).plain() | changes))

@@ -46,9 +46,9 @@ class TokenHead(nn.Module):
 class ClassHead(nn.Module):
     """States -> scores over C classes."""
 
-    def __init__(self, width: int, classes: int) -> None:
+    def __init__(self, width: int, classes: int, *, bias: bool = True) -> None:
         super().__init__()
-        self.dense = Linear(width, classes)
+        self.dense = Linear(width, classes, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.dense(x)
@@ -60,7 +60,7 @@ class TwoLayerHead(nn.Module):
 
     def __init__(self, width: int, classes: int, activation: str) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
+        self.activation = torch.tanh if activation == "tanh" else ACTIVATIONS[activation]
         self.dense = Linear(width, width)
         self.answer = Linear(width, classes)
 

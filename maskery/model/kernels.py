@@ -4,6 +4,7 @@
   works in place. The quick one on a CPU for rows up to a few hundred slots, and with attention dropout at any length.
 - `SelectedAttention`: the same where only some slots ask, in the last layer.
 - `DistanceAttention` (maskery.model.distances): the first with positions told by distance.
+- `StreamAttention` (maskery.model.streams): both with the positions of Transformer-XL, behind a past, for two streams.
 - `sdpa`: torch's fused kernel: longer rows without dropout.
 - `explicit`: plain differentiable operations; takes score and value terms of a position scheme and hands out weights.
 - `flex`: flex_attention with a block mask, on a GPU (a CPU has its forward pass only).

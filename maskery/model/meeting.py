@@ -9,7 +9,7 @@ Shapes: b rows of a group, Q queries, S keys (the past first), t slots of a row,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from maskery.model.layout import Group, Layout
 from maskery.model.past import BEFORE_ALL, Cache, filled
 from maskery.model.positions import Places
 from maskery.model.selection import Selection
-from maskery.model.visibility import Predicate, Real, View, Visibility, dense
+from maskery.model.visibility import Predicate, Real, View, Visibility, dense, facts_for
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,13 @@ class Meeting:
     """(b,1,Q,S); None where everything is visible."""
     places: Places
 
+    def of(self, asking: Group, slots: Tensor) -> Meeting:
+        """The same where only some of the slots ask: (b,m) which."""
+        allowed = self.allowed
+        if allowed is not None:
+            allowed = allowed.gather(2, slots[:, None, :, None].expand(-1, -1, -1, allowed.shape[3]))
+        return replace(self, asking=asking, allowed=allowed, places=self.places.of(slots))
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -43,23 +50,36 @@ class Facts:
     size: int
     real: Tensor
     """(B,size)"""
-    positions: Tensor
-    """(B,size)"""
+    positions: Tensor | None
+    """(B,size); None: they go on backwards from each row's first."""
     segments: Tensor
+    """(B,size)"""
     slots: Mapping[str, Tensor]
 
 
-def facts_before(past: Memory | Cache | None, positions: Tensor, needs: tuple[str, ...]) -> Facts | None:
-    """`positions` (B,T) are those of the rows."""
+def facts_before(past: Memory | Cache | None, visibility: Visibility) -> Facts | None:
     if past is None:
         return None
     if isinstance(past, Cache):
-        return Facts(past.size, filled(past.length, past.size), past.positions, past.segments, past.slots)
-    _rows, size = past.states[0].shape[:2]
-    places = positions[:, :1] - torch.arange(size, 0, -1, device=positions.device)
-    plain = torch.zeros_like(places)
-    slots = {name: torch.full_like(places, BEFORE_ALL if name == "order" else -1) for name in needs}
-    return Facts(size, filled(past.length, size), places, plain, slots)
+        slots = facts_for(visibility, past.slots, past.positions)
+        return Facts(past.size, filled(past.length, past.size), past.positions, past.segments, slots)
+    real = filled(past.length, past.states[0].shape[1])
+    plain = torch.zeros_like(real, dtype=torch.long)
+    return Facts(real.shape[1], real, None, plain, remembered_facts(visibility, plain))
+
+
+def remembered_facts(visibility: Visibility, like: Tensor) -> dict[str, Tensor]:
+    """What predicates read of slots that are remembered."""
+    return {name: torch.full_like(like, BEFORE_ALL if name == "order" else -1) for name in visibility.needs}
+
+
+def positions_before(positions: Tensor, size: int) -> Tensor:
+    """(b,t) -> (b,size) in front of them. Rows that are read from their end have falling positions, and what stands
+    before them has higher ones."""
+    first = positions[:, :1]
+    back = torch.arange(size, 0, -1, device=positions.device)
+    falling = positions[:, 1:2] < first if positions.shape[1] > 1 else torch.zeros_like(first, dtype=torch.bool)
+    return first + torch.where(falling, back, -back)
 
 
 def meetings(
@@ -101,8 +121,7 @@ def _meeting(
     def behind(before: Tensor | None, fact: Tensor) -> Tensor:
         return fact if before is None else torch.cat((before.index_select(0, rows), fact), 1)
 
-    # Rows of which nothing else is said have no order of their own: all slots see each other.
-    facts = {name: own(slots.get(name, torch.zeros_like(positions))) for name in visibility.needs}
+    facts = {name: own(fact) for name, fact in facts_for(visibility, slots, positions).items()}
     size = 0 if past is None else past.size
     k_place = torch.cat((place[:, :1] - torch.arange(size, 0, -1, device=place.device), place), 1) if size else place
     view = View(
@@ -117,14 +136,24 @@ def _meeting(
     if past is not None and not bool(past.real.all()):
         predicate = predicate & Real().bind(view)
     own_pos, own_seg = own(positions), own(segments)
+    if past is not None and past.positions is None:
+        k_pos = torch.cat((positions_before(own_pos, size), own_pos), 1)
+    else:
+        k_pos = behind(None if past is None else past.positions, own_pos)
     places = Places(
         q_pos=own_pos.gather(1, chosen),
-        k_pos=behind(None if past is None else past.positions, own_pos),
+        k_pos=k_pos,
         q_segment=own_seg.gather(1, chosen),
         k_segment=behind(None if past is None else past.segments, own_seg),
     )
     asking = group if selection is None else selection.groups[number]
-    allowed = None if predicate.sees_all else dense(predicate, view)
+    # Where predicates read nothing but places, all rows see alike, and one stands for all.
+    alike = not visibility.needs and selection is None and (past is None or bool(past.real.all()))
+    allowed = None if predicate.sees_all else dense(predicate, view.first() if alike else view)
+    if allowed is not None and alike:
+        allowed = allowed.expand(group.rows, -1, -1, -1)
+    if allowed is not None and size and allowed.shape[2] == 1 and bool(allowed.all()):
+        allowed = None  # one slot behind the whole of its past, as in writing
     return Meeting(asking, group, rows, predicate, allowed, places)
 
 

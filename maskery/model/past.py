@@ -52,6 +52,19 @@ class Cache:
             segments=self.segments[rows],
         )
 
+    def part(self, first: int, stop: int) -> Cache:
+        """The slots from `first` to before `stop` of the S, as views."""
+        behind = self.size - stop
+        return replace(
+            self,
+            keys=tuple(each[:, :, first:stop] for each in self.keys),
+            values=tuple(each[:, :, first:stop] for each in self.values),
+            length=(self.length - behind).clamp(0, stop - first),
+            slots={name: each[:, first:stop] for name, each in self.slots.items()},
+            positions=self.positions[:, first:stop],
+            segments=self.segments[:, first:stop],
+        )
+
 
 def filled(length: Tensor, size: int) -> Tensor:
     """(B,size) which of the slots of a past are filled."""

@@ -40,6 +40,8 @@ class PositionScheme(nn.Module):
     """Whether attention has to call this scheme at all: known from the methods that it has."""
     by_distance: ClassVar[bool] = False
     """Whether it acts in attention and knows nothing but how far apart two slots are (maskery.model.relative)."""
+    tells_segments: ClassVar[bool] = False
+    """Whether it tells attention if two slots are of one segment."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -31,7 +31,17 @@ class Source:
     captured: list[Tensor] = field(default_factory=list)
     """The weights of each layer (B,H,T,S), if they are captured."""
 
-    def met(self, layer: int, attention: Attention) -> tuple[Tensor, Tensor]:
+    def look(
+        self, x: Tensor, attention: Attention, layer: int, layout: Layout, p: float, capture: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """(N,D) packed slots of the rows that look -> what they see; and the weights (B,H,T,S) if they are captured."""
+        if self.keep or capture or not layout.groups or x.device.type != "cpu":
+            keys, values = self._met(layer, attention)
+            return attention.across(x, keys, values, layout, self.allowed, p, capture)
+        both = self.layout.unpack(attention.project(self.packed, 1, 3))
+        return attention.across_once(x, both, layout, self.allowed, p), None
+
+    def _met(self, layer: int, attention: Attention) -> tuple[Tensor, Tensor]:
         if layer in self.made:
             return self.made[layer]
         both = self.layout.unpack(attention.project(self.packed, 1, 3))
@@ -41,7 +51,7 @@ class Source:
         return keys, values
 
     def select(self, rows: Tensor) -> Source:
-        """The same for the given rows, which may repeat; what was made is kept."""
+        """The same for the given rows, which may repeat; for a source that was kept and that every layer has seen."""
         made = {layer: (k.index_select(0, rows), v.index_select(0, rows)) for layer, (k, v) in self.made.items()}
         allowed = None if self.allowed is None else self.allowed.index_select(0, rows)
         return replace(self, made=made, allowed=allowed)

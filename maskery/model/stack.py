@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from maskery.batches import Memory
-from maskery.model.attention import AttentionPlan, plan_attention
 from maskery.model.block import Block
 from maskery.model.config import Shape
 from maskery.model.dropout import dropout
@@ -21,6 +20,7 @@ from maskery.model.embeddings import Embeddings
 from maskery.model.layout import Layout
 from maskery.model.linear import Norm
 from maskery.model.past import Cache, from_the_right, joined, lengths_of
+from maskery.model.plan import AttentionPlan, plan_attention
 from maskery.model.selection import Selection
 from maskery.model.source import Source
 from maskery.model.visibility import Visibility
@@ -60,6 +60,7 @@ class Run(NamedTuple):
     second_states: tuple[Tensor, ...]
     weights: tuple[Tensor, ...]
     """L entries (B,H,T,S), if they are captured."""
+    second_weights: tuple[Tensor, ...]
     cache: Cache | None
 
 
@@ -93,7 +94,7 @@ class Stack(nn.Module):
     ) -> Run:
         """`selection`: what the last layer computes of the first stream; `second`: the slots that have a second one;
         `keep`: what is needed to read on behind these rows."""
-        _layout, count = inputs.layout, inputs.layout.count
+        count = inputs.layout.count
         plan = self._plan(inputs, attentions, second, keep)
         x = self._embed(inputs, second)
         states = [x]
@@ -115,6 +116,7 @@ class Stack(nn.Module):
             states=tuple(parts) if layers or self.shape.memory else (),
             second_states=tuple(tails) if layers else (),
             weights=tuple(weights),
+            second_weights=tuple(plan.seen),
             cache=_cache(plan, inputs) if keep else None,
         )
 

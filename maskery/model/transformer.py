@@ -39,7 +39,11 @@ def inputs_of(batch: Batch) -> Inputs:
         layout=layout_of(slots < torch.cat([part.length for part in parts]).unsqueeze(1)),
         segments=_below(width, [part.segments for part in parts]),
         positions=_below(width, [part.positions for part in parts]),
-        slots={name: _below(width, [part.slots[name] for part in parts]) for name in batch.slots},
+        slots={
+            # A view of which a fact is not told is one document without an order, as in `facts_for`.
+            name: _below(width, [part.slots.get(name, torch.zeros_like(part.ids)) for part in parts])
+            for name in batch.slots
+        },
         visibility=visibility_of(batch),
         past=batch.memory,
         remember=batch.remember,
@@ -128,9 +132,7 @@ class Network(Stack):
         keeps = keep and self.decoder is None
         run = self.run(inputs, layers=layers, attentions=attentions, selection=selection, second=second, keep=keeps)
         memory = self._memory(inputs, run)
-        asked = None
-        if run.second is not None:
-            asked = Hidden(packed=run.second, layout=layout, selection=second, packed_layers=run.second_states)
+        predicted = None if second is None else _predicted(run, inputs, second)
         source, written = None, None
         if self.decoder is not None and inputs.decoder is not None:
             source = source_of(run.first, layout, keep=keep)
@@ -142,7 +144,7 @@ class Network(Stack):
             pooled=self._pool(run.first, layout, selection),
             packed_layers=run.states if layers else (),
             attentions=run.weights,
-            predicted=asked,
+            predicted=predicted,
             memory=memory,
             cache=run.cache,
             decoder=written,
@@ -154,13 +156,14 @@ class Network(Stack):
     ) -> Hidden:
         """What the decoder says of its rows while it looks at the source."""
         assert self.decoder is not None
+        captured = len(source.captured)
         run = self.decoder.run(inputs, layers=layers, attentions=attentions, source=source, keep=keep)
         return Hidden(
             packed=run.first,
             layout=inputs.layout,
             packed_layers=run.states if layers else (),
             attentions=run.weights,
-            across=tuple(source.captured),
+            across=tuple(source.captured[captured:]),
             cache=run.cache,
         )
 
@@ -195,6 +198,22 @@ class Network(Stack):
         filled = layout.order[layout.empty :]
         pooled = torch.tanh(self.pooler(x.index_select(0, first[filled]))).to(x.dtype) if len(filled) else x
         return x.new_zeros(layout.rows, x.shape[1]).index_copy(0, filled, pooled)
+
+
+def _predicted(run: Run, inputs: Inputs, second: Selection) -> Hidden | None:
+    """What the second stream says."""
+    if run.second is None or inputs.asked is None:
+        return None
+    asked = torch.zeros(inputs.ids.numel(), dtype=torch.bool, device=inputs.ids.device)
+    asked[inputs.asked] = True
+    unasked = ~asked.view(inputs.ids.shape)[:, None, :, None]  # rows that ask less than others repeat a slot
+    return Hidden(
+        packed=run.second,
+        layout=inputs.layout,
+        selection=second,
+        packed_layers=run.second_states,
+        attentions=tuple(each.masked_fill(unasked, 0.0) for each in run.second_weights),
+    )
 
 
 def _decoder(shape: Shape, embeddings: Embeddings) -> Stack:

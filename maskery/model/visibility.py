@@ -38,6 +38,10 @@ class View:
     asks: bool = False
     """Whether the queries are of the second stream, which knows the places of what it is asked for and no more."""
 
+    def first(self) -> View:
+        """Of the first row alone, with its places and nothing else."""
+        return View(q_pos=self.q_pos[:1], k_pos=self.k_pos[:1])
+
     @property
     def shape(self) -> tuple[int, int, int]:
         return self.q_pos.shape[0], self.q_pos.shape[1], self.k_pos.shape[1]
@@ -142,7 +146,8 @@ class Permuted:
 
     def bind(self, view: View) -> Predicate:
         mine, theirs = view.q_slots["order"] - int(view.asks), view.k_slots["order"]
-        return Predicate(lambda b, h, q, k: theirs[b, k] <= mine[b, q], sees_all=bool(theirs.amax() <= mine.amin()))
+        every = not mine.numel() or not theirs.numel() or bool(theirs.amax() <= mine.amin())
+        return Predicate(lambda b, h, q, k: theirs[b, k] <= mine[b, q], sees_all=every)
 
 
 class Real:
@@ -169,6 +174,18 @@ class Within:
         return Predicate(lambda b, h, q, k: view.q_pos[b, q] - view.k_pos[b, k] < self.reach)
 
 
+class Recent:
+    """Causal, and no further back than `reach` slots, itself counted."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, reach: int) -> None:
+        self.reach = reach
+
+    def bind(self, view: View) -> Predicate:
+        return Causal().bind(view) & Within(self.reach).bind(view)
+
+
 class Mixed:
     """Every row in a mode of its own: `mode` tells which of the four it is read with (UniLM)."""
 
@@ -187,6 +204,11 @@ class Mixed:
             return seen
 
         return Predicate(mask_mod, sees_all=not bound)
+
+
+def facts_for(visibility: Visibility, slots: Mapping[str, Tensor], like: Tensor) -> dict[str, Tensor]:
+    """What the predicate reads of the slots. Rows of which nothing is said are one document without an order."""
+    return {name: slots[name] if name in slots else torch.zeros_like(like) for name in visibility.needs}
 
 
 def dense(predicate: Predicate, view: View) -> Tensor:

@@ -48,5 +48,12 @@ ASKED_OF_SECOND_STREAM = ("permuted_token",)
 """The questions that a second stream answers, where the model has one."""
 
 
+SMOOTHED = ("next_token",)
+"""The questions whose answers may be smoothed."""
+
+
 class ObjectiveConfig(Config):
     weight: float = Field(1.0, ge=0)
+    smoothing: float = Field(0.0, ge=0, lt=1)
+    """next_token: the share of every answer that all tokens of the vocabulary have alike (Szegedy et al. 2016). The loss
+    in training has it, what is measured has not."""

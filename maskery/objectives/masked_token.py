@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
-from maskery.edit import Edit
+from maskery.edit import ASKED
 from maskery.model.heads import TokenHead
 from maskery.model.stack import Stack
 from maskery.model.transformer import Hidden
@@ -21,7 +21,6 @@ from maskery.objectives.protocol import Answers
 from maskery.objectives.tokens import TokenObjective, flat_slots
 from maskery.rows.ragged import Rows
 
-ASKED = (Edit.MASK, Edit.RANDOM, Edit.KEEP, Edit.SIMILAR, Edit.UNMATCHED)
 DRAWS = "uniform"
 """Where the targets hold a number in [0, 1) for each, by which a generator draws a token."""
 

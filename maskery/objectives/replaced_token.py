@@ -18,13 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.model.block import ACTIVATIONS
 from maskery.model.config import Shape
 from maskery.model.linear import Linear
 from maskery.model.stack import Stack
 from maskery.model.transformer import Hidden
-from maskery.objectives.masked_token import ASKED
 from maskery.objectives.protocol import Answers, Metrics, Ranked
 from maskery.objectives.tokens import flat_slots
 from maskery.rows.ragged import Rows

@@ -30,6 +30,8 @@ class TokenObjective:
     name: ClassVar[str]
     needs_pooler: ClassVar[bool] = False
     whole_batch: ClassVar[bool] = False
+    smoothing = 0.0
+    """The share of an answer that all tokens have alike."""
 
     def head(self, shape: Shape) -> nn.Module:
         return TokenHead(shape)
@@ -46,7 +48,7 @@ class TokenObjective:
     def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))
-        return tied_cross_entropy(states, network.embeddings.tokens, token_head.bias, targets.label)
+        return tied_cross_entropy(states, network.embeddings.tokens, token_head.bias, targets.label, self.smoothing)
 
     def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
