@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := true
+# Without bytecode every test process would rewrite the tests' assertions anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup demo test lint types bench grid clean
 
@@ -29,6 +31,7 @@ test: lint types
 
 grid: $(READY)
 	$(BIN)/python -m pytest -n 2 -m grid
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 $(wildcard tests/test_fuzz_*.py)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.corpus

@@ -66,7 +66,7 @@ class Bench:
             path = self.folder / f"corpus-{len(self.made)}"
             source = path.with_suffix(".txt")
             source.write_text(text, encoding="utf-8")
-            self.made[text] = Corpus.build(source, path, tokenizer=self.tokenizer, heldout=0.0, workers=1)
+            self.made[text] = Corpus.build(source, path, tokenizer=self.tokenizer, heldout=0.0, workers=0)
         return self.made[text]
 
     def rows(self, text: str) -> Rows:

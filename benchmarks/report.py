@@ -18,6 +18,7 @@ from benchmarks import (
     report_memory,
     report_permutation,
     report_recipes,
+    report_shapes,
     report_streams,
     report_writing,
 )
@@ -48,6 +49,7 @@ HEADS = {
         "zh": ["MB", "token", "构建 秒", "时间 / 直线", "峰值 MiB", "连同训练分词器 秒", "时间 / 直线", "峰值 MiB"],
     },
     **report_recipes.HEADS,
+    **report_shapes.HEADS,
     "ranks": {
         "en": ["ranks", "threads each", "tokens/s", "loss at the end", "peak of all, MiB"],
         "zh": ["进程数", "每个的线程数", "token/秒", "最后的损失", "总峰值 MiB"],
@@ -152,6 +154,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], Cells]] = {
     "recipes": report_recipes.recipes,
     "questions": report_recipes.questions,
     "recipe_questions": report_recipes.recipe_questions,
+    **report_shapes.TABLES,
 }
 
 
@@ -165,7 +168,8 @@ def results() -> dict[str, dict[str, Any]]:
     if (RESULTS / "recipes.json").is_file():
         compared = json.loads((RESULTS / "recipes.json").read_text(encoding="utf-8"))
         found |= dict.fromkeys(report_recipes.HEADS, compared)
-    for name, file in {name: file for each in _WORDY for name, file in each.FILES.items()}.items():
+    wordy = {name: file for each in _WORDY for name, file in each.FILES.items()}
+    for name, file in (wordy | report_shapes.FILES).items():
         if (RESULTS / file).is_file():
             found[name] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
     return found

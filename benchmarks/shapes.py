@@ -5,14 +5,14 @@
 Each is trained at mini on the same number of tokens of one corpus, alike in everything that is not the recipe, and
 examined on the same held-out rows under one common masking (of ELECTRA the generator is asked; its replaced tokens are
 measured apart). Then a linear probe on the frozen states of each: beside the network untrained, and TF-IDF.
-Stopped at any moment, the same command goes on. Written: benchmarks/results/shapes.json.
+Stopped at any moment, the same command goes on. Speed is measured last, on a few steps of each in turn, so that it does
+not matter what else ran while they were trained. Written: benchmarks/results/shapes.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from benchmarks import probe, report
 from maskery import files
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
+from maskery.checkpoint.whole import whole_of
 from maskery.cli.compare import watch_of
 from maskery.compare.ask import Examination
 from maskery.compare.plan import Length, Plan, plan
@@ -33,6 +34,8 @@ from maskery.errors import MaskeryError
 from maskery.recipes.recipe import Recipe
 from maskery.system import System
 from maskery.train import machine
+from maskery.train.build import build_trainer
+from maskery.train.estimate import needs_of
 
 SHAPES = ("bert", "albert", "nezha", "electra", "unilm")
 SIZE, COMMON, ROWS = "mini", "roberta", 1024
@@ -46,17 +49,32 @@ def made_plan(corpus: Corpus, tokens: int, size: str = SIZE) -> tuple[Plan, Exam
     return made, Examination.of(COMMON, corpus, ROWS, (), {})
 
 
-def facts_of(recipe: Recipe, run: Path) -> dict[str, Any]:
-    """Parameters, planned memory and measured speed of a run, and what it says of its own questions."""
+def facts_of(recipe: Recipe, run: Path, corpus: Corpus) -> dict[str, Any]:
+    """Parameters and planned memory of a run, and what it says of its own questions."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    state = json.loads((run / "state.json").read_text())
     last = next(line for line in reversed(lines) if "eval/loss" in line)
+    needs = needs_of(whole_of(recipe, corpus.vocabulary), recipe)
     return {
         "parameters": load(run).parameters_by_part(),
-        "tokens_per_second": statistics.median(line["tokens_per_second"] for line in lines),
+        "planned_bytes": needs.training(recipe.training.batch, recipe.training.length),
         "own": {key: value for key, value in last.items() if key.startswith("eval/")},
-        "threads": state.get("machine", {}).get("threads"),
     }
+
+
+def paces(recipes: dict[str, Recipe], corpus: Corpus, rounds: int = 3, steps: int = 6) -> dict[str, float]:
+    """Tokens a second in training: the best of several rounds of a few steps, in which all take turns."""
+    updates = {name: build_trainer(recipe, corpus, 0, _quiet).updates() for name, recipe in recipes.items()}
+    best = dict.fromkeys(recipes, 0.0)
+    for _ in range(rounds):
+        for name, source in updates.items():
+            next(source)  # caches are the last one's
+            took = [next(source) for _ in range(steps)]
+            best[name] = max(best[name], sum(each.tokens for each in took) / sum(each.seconds for each in took))
+    return best
+
+
+def _quiet(line: str) -> None:
+    pass
 
 
 def untrained(recipe: Recipe, corpus: Corpus) -> Model:
@@ -112,11 +130,11 @@ def main() -> int:
         corpus = Corpus.open(options.corpus)
         made, examination = made_plan(corpus, options.tokens)
         found = compare(made, [0], options.out, examination, watch_of(made, [0]))
-        runs = {
-            turn.contestant.label: facts_of(turn.contestant.recipe, turn.run.path)
-            for turn in turns_of(made, [0], options.out)
-        }
+        turns = turns_of(made, [0], options.out)
+        runs = {turn.contestant.label: facts_of(turn.contestant.recipe, turn.run.path, corpus) for turn in turns}
         asked = probes(made, 0, options.out, corpus, options.train, options.dev) if options.train else {}
+        for name, pace in paces({each.contestant.label: each.contestant.recipe for each in turns}, corpus).items():
+            runs[name]["tokens_per_second"] = pace
     except MaskeryError as error:
         print(error.text(), file=sys.stderr)
         return error.exit_code

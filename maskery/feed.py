@@ -169,9 +169,18 @@ class Feed:
         first_half = phase.length // 2 if self.recipe.rows.kind in CLOSED else 0
         return replace(made, lane=lane, fresh=fresh, remember=first_half)
 
-    def make(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Batch:
-        """The batch of the given plan rows, corrupted and asked about."""
+    def make(
+        self,
+        step: int,
+        phase: Phase,
+        epochs: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        mode: NDArray[np.uint8] | None = None,
+    ) -> Batch:
+        """The batch of the given plan rows, corrupted and asked about; read in the given modes, or in those drawn."""
         rows, to_write = self.both(step, phase, epochs, numbers)
+        if mode is not None:
+            rows = replace(rows, mode=mode)
         if self.recipe.rows.segments == "mode":
             rows = with_segments_by_mode(rows)
         if self.recipe.visibility.plain_kind:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from maskery.batches import Batch, Targets
+from maskery.batches import Batch, Edit, Targets
 from maskery.model.transformer import Hidden, Network, inputs_of
 from maskery.objectives.masked_token import MaskedToken
 from maskery.objectives.replaced_token import ReplacedToken
@@ -42,6 +42,12 @@ def filled(batch: Batch, index: Tensor, drawn: Tensor) -> Batch:
     """The batch with drawn tokens at flat slots, and what is replaced by them."""
     ids = batch.ids.flatten().index_copy(0, index, drawn)
     return replace(batch, ids=ids.view_as(batch.ids), targets=_labelled(batch, ids))
+
+
+def hidden_again(batch: Batch) -> Batch:
+    """The batch as the model reads it, as far as that is known without the generator: a chosen slot that showed its
+    token does so no more, but for a token that happens to be drawn."""
+    return replace(batch, edit=batch.edit.masked_fill(batch.edit == Edit.KEEP, int(Edit.RANDOM)))
 
 
 def _labelled(batch: Batch, ids: Tensor) -> Mapping[str, Targets]:

@@ -20,7 +20,7 @@ from maskery.objectives.config import ASKED_OF_DECODER, ASKED_OF_GENERATOR, ASKE
 from maskery.objectives.masked_token import MaskedToken
 from maskery.objectives.protocol import Comparing, Metrics, Objective
 from maskery.recipes.recipe import Recipe
-from maskery.rewrite import rewrite
+from maskery.rewrite import hidden_again, rewrite
 
 
 class Read(NamedTuple):
@@ -153,13 +153,14 @@ class System(nn.Module):
     def readings(self, batch: Batch) -> dict[str, Reading | None]:
         """What each objective's targets can read of their answers; None where the answers stand in no slot."""
         found: dict[str, Reading | None] = {}
+        rewritten = batch if self.generator is None else hidden_again(batch)
         for name, objective in self.objectives.items():
-            rows = self.rows_of(name, batch)
-            answers = objective.answers(rows)
             stack = self.stack_of(name)
+            answers = objective.answers(self.rows_of(name, batch))
             if answers is None:
                 found[name] = None
                 continue
+            rows = self.rows_of(name, rewritten if stack is self.network else batch)
             second = name in ASKED_OF_SECOND_STREAM and batch.asked is not None and stack.shape.streams == 2
             found[name] = read_answers(stack, rows, answers.asked, answers.answer, second=second)
         return found

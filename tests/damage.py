@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from maskery.errors import MaskeryError
@@ -13,6 +15,12 @@ FOREIGN = [
     "", "x", "gelu", "[MASK]", "\x00", "9" * 50, [], [1], ["x"], [[]], [None], {}, {"a": 1}, {"0": {}},
 ]  # fmt: skip
 """Values that a field may not expect."""
+
+
+def tries(number: int):
+    """As many examples in the suite; ten times as many where new ones are looked for (`make grid`)."""
+    many = number * 10 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else number
+    return settings(max_examples=many, suppress_health_check=list(HealthCheck))
 
 
 def survives(act, *arguments):

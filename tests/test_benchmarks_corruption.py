@@ -28,7 +28,7 @@ LAWS = {"lengths": masking_laws.LENGTHS, "replacements": masking_laws.REPLACEMEN
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "text.txt").write_text(generated(0.4), encoding="utf-8")
-    return Corpus.build(folder / "text.txt", folder / "out", vocab=4000, workers=1, heldout=0.0)
+    return Corpus.build(folder / "text.txt", folder / "out", vocab=4000, workers=0, heldout=0.0)
 
 
 @pytest.fixture(scope="module")

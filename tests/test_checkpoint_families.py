@@ -15,6 +15,7 @@ from oracle import make, weights
 
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.load import load
+from maskery.cli import main
 from maskery.errors import CheckpointError, InputError
 
 SHAPES = {
@@ -224,3 +225,27 @@ def test_a_tokenizer_smaller_than_the_embedding_is_usual(tokenizer_file, tmp_pat
     make("BertForMaskedLM", vocab_size=VOCABULARY + 7).save_pretrained(tmp_path / "wide")
     shutil.copy(tokenizer_file, tmp_path / "wide")
     assert load(tmp_path / "wide").tokenizer.vocabulary == VOCABULARY
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"share": "all", "activation": "gelu_tanh"}, "albert cannot express: embedding 16 is the width"),
+        ({"positions": "nezha", "embedding": 8}, "nezha cannot express: embedding 8 differs from width 16"),
+        ({"share": "attention", "embedding": 8}, "cannot express: share = 'attention'"),
+    ],
+    ids=str,
+)
+def test_the_nearest_family_gives_the_reason(tmp_path, capsys, changes, reason):
+    """When it is saved, and whenever it is asked for."""
+    model = model_of("masked_token", **changes)
+    assert model.family == "maskery"
+    assert any(reason in each for each in model.reasons)
+    saved = model.save(tmp_path / "m")
+    assert any(reason in note for note in saved.notes)
+    assert main(["info", str(tmp_path / "m")]) == 0
+    assert reason in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_type_of_hugging_face_needs_no_reason():
+    assert model_of("masked_token").reasons == ()

@@ -352,3 +352,23 @@ def test_heads_file_with_foreign_names(tmp_path):
     model = load(tmp_path / "m")
     assert model.report.unused == ("layers.0.up.weight",)
     assert model.network.pooler is not None
+
+
+def test_errors_name_tensors_as_the_file_does(tmp_path):
+    model_of("masked_token").save(tmp_path / "m")
+    name = "bert.encoder.layer.1.intermediate.dense.weight"
+
+    def with_tensors(folder, change):
+        shutil.copytree(tmp_path / "m", folder, ignore=shutil.ignore_patterns("manifest.json"))
+        change_weights(folder, change)
+        return folder
+
+    def shorter(tensors):
+        tensors[name] = tensors[name][:-1].clone()
+
+    def broken(tensors):
+        tensors[name][0, 0] = float("nan")
+
+    refused(with_tensors(tmp_path / "short", shorter), f"{name} has the size (63, 16)")
+    refused(with_tensors(tmp_path / "nan", broken), f"of the 1024 weights of {name} are not finite")
+    refused(with_tensors(tmp_path / "gone", lambda tensors: tensors.pop(name)), name.removeprefix("bert."))

@@ -70,9 +70,30 @@ def test_the_class_that_fits_and_the_rest_beside_it(tmp_path, heads, pooler, exp
     assert theirs.config.pad_token_id == 0
 
 
-def test_a_missing_pooler_is_told(tmp_path):
-    saved = model_of().save(tmp_path / "m")
-    assert any("untrained" in note for note in saved.notes)
+@pytest.mark.parametrize(("heads", "changes"), [((), {}), (("replaced_token",), {"positions": "nezha"})])
+def test_that_there_is_no_pooler_is_written_down(tmp_path, heads, changes):
+    """As for the bare class of a family whose class has one; nothing is missing in what is so on purpose."""
+    saved = model_of(*heads, **changes).save(tmp_path / "m")
+    assert any("Model.from_pretrained(DIR, add_pooling_layer=False) opens it" in note for note in saved.notes)
+    config = config_of(tmp_path / "m")
+    assert config["has_pooler"] is False
+    model = load(tmp_path / "m")
+    assert (model.report.missing, model.network.pooler) == ((), None)
+    again = model.save(tmp_path / "again")
+    assert config_of(tmp_path / "again") == config, again.notes
+    if not heads:
+        opened = transformers.AutoModel.from_pretrained
+        _, told = opened(tmp_path / "m", add_pooling_layer=False, output_loading_info=True)
+        assert not told["missing_keys"]
+        _, told = opened(tmp_path / "m", output_loading_info=True)
+        assert set(told["missing_keys"]) == {"pooler.dense.weight", "pooler.dense.bias"}
+
+
+def test_a_pooler_that_is_lost_is_told(tmp_path):
+    model_of(pooler=True).save(tmp_path / "m")
+    weights = tmp_path / "m" / "model.safetensors"
+    save_file({name: each for name, each in load_file(weights).items() if "pooler" not in name}, weights)
+    (tmp_path / "m" / files.MANIFEST).unlink()
     assert load(tmp_path / "m").report.missing == ("pooler.dense.weight", "pooler.dense.bias")
 
 

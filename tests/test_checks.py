@@ -17,7 +17,7 @@ from maskery.model.initial import initialise
 from maskery.model.layout import layout_of
 from maskery.model.positions import sinusoids
 from maskery.model.transformer import Network, inputs_of, visibility_of
-from maskery.recipes.recipe import recipe
+from maskery.recipes.recipe import check, recipe
 from maskery.rows.modes import with_segments_by_mode
 from maskery.system import System
 from maskery.text.tokenizer import Tokenizer
@@ -276,3 +276,17 @@ def test_scores_are_scaled(width, unscaled, scaled):
     assert float(loud.amax(-1).mean()) == pytest.approx(unscaled, abs=0.02)
     products = (q @ k.transpose(-1, -2)).flatten()
     assert float(products.var()) == pytest.approx(width, rel=0.15)
+
+
+def test_distances_are_for_positions_that_tell_them():
+    """A clip that nobody reads would only change the type of the folder."""
+    for scheme, key, refused in (
+        ("learned", {"model.clip": 127}, "--set model.clip=64, or model.positions = "),
+        ("nezha", {"model.clip": 127}, ""),
+        ("nezha", {"model.buckets": 16}, '--set model.buckets=32, or model.positions = "t5"'),
+        ("t5", {"model.clip": 128, "model.buckets": 16}, ""),
+        ("learned", {"model.clip": 64}, ""),
+    ):
+        found = check(recipe("bert", {"model.positions": scheme, **key}))
+        assert [each.piece for each in found] == ([next(iter(key))] if refused else [])
+        assert all(each.repair.startswith(refused) for each in found)

@@ -1,15 +1,12 @@
 """`maskery demo`: the whole way in a few seconds, in English, in Chinese and on a user's text; and what is refused."""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
+from processes import Command
 
 import maskery
 from maskery.cli import main
@@ -150,13 +147,10 @@ def test_bad_input(arguments, told, tmp_path, capsys, monkeypatch):
 
 def test_ctrl_c_in_training_leaves_nothing_behind(tmp_path):
     out = tmp_path / "demo"
-    command = [sys.executable, "-m", "maskery", "demo", "--lang", "zh", "--budget", "10m", "--out", str(out)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        while not (out / "run" / "metrics.jsonl").is_file() and process.poll() is None:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        told = process.communicate()[1]
-    assert process.returncode == 130, told
+    command = Command(["demo", "--lang", "zh", "--budget", "10m", "--out", str(out)], tmp_path / "said")
+    assert command.wait_until((out / "run" / "metrics.jsonl").is_file)
+    command.signal(signal.SIGINT)
+    code, _, told = command.end()
+    assert code == 130, told
     assert "is removed" in told
     assert not out.exists()

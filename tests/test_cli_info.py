@@ -169,5 +169,9 @@ def test_wrong_sizes_and_places(capsys, tmp_path):
     assert "learned positions end at 512" in refused(capsys, "bert", "--length", 513)
     assert facts(capsys, "nezha", "--length", 4096)["memory"]["length"] == 4096
     assert "cannot be saved as .png" in refused(capsys, "bert", "--draw", tmp_path / "x.png")
+    assert "name it x.svg" in refused(capsys, "bert", "--draw", tmp_path / "x.SVG")
+    assert "name it x.html" in refused(capsys, "bert", "--draw", tmp_path / "x.HTML")
+    (tmp_path / "folder").mkdir()
+    assert f"{tmp_path / 'folder'}: is a folder" in refused(capsys, "bert", "--draw", tmp_path / "folder")
     assert "no such folder" in refused(capsys, "bert", "--draw", tmp_path / "no" / "x.svg")
     assert "draws one network" in refused(capsys, "bert", "albert", "--draw", tmp_path / "x.svg")

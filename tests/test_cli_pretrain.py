@@ -4,9 +4,6 @@ import io
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -377,24 +374,3 @@ def test_a_folder_that_cannot_be_written_to(pretrain, tmp_path, capsys):
 def test_a_loss_that_explodes_is_exit_1(pretrain, capsys):
     assert pretrain(*QUICK, "--steps", 50, "--set", "training.lr=1e30", "--set", "training.clip=0.0") == 1
     assert "not finite" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_the_state_and_the_same_command_goes_on(corpus, tmp_path, number, code):
-    run = tmp_path / "run"
-    command = [sys.executable, "-m", "maskery", "pretrain", "bert", "--corpus", str(corpus.path), "--out", str(run)]
-    command += [*SMALL, "--length", "32", "--batch", "2", "--steps", "3000", "--save-every", "0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
-    deadline = time.monotonic() + 60
-    while not (run / "metrics.jsonl").is_file() or not (run / "metrics.jsonl").stat().st_size:
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
-    assert "--resume" in err
-    assert "Traceback" not in err
-    ((step, _),) = RunFolder(run).checkpoints()
-    assert step == list(RunFolder(run).metrics())[-1]["step"]

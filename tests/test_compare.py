@@ -1,15 +1,12 @@
 """`maskery compare` as a whole: what it trains, asks, writes and refuses; stopped by a signal, it goes on."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 import torch
+from processes import Command
 from small_run import corpus_in
 
 from maskery.checkpoint.load import load
@@ -192,26 +189,7 @@ def test_masks_that_never_come_round_are_told(corpus, tmp_path, capsys):
 
 def line(corpus, out):
     places = ["--corpus", str(corpus.path), "--out", str(out)]
-    return ["compare", "bert", "roberta", *places, "--steps", "60", *FLAGS, *ROWS]
-
-
-def start(corpus, out):
-    return subprocess.Popen(
-        [sys.executable, "-m", "maskery", *line(corpus, out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
-        start_new_session=True,
-    )
-
-
-def wait_for(process, ready):
-    end = time.monotonic() + 600
-    while process.poll() is None and not ready():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    assert process.poll() is None, process.communicate()[1]
+    return ["compare", "bert", "roberta", *places, "--steps", "30", *FLAGS, *ROWS]
 
 
 def updates(run):
@@ -222,17 +200,17 @@ def updates(run):
 def test_stopped_and_killed_it_goes_on_and_finds_the_same(corpus, tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "out"
     assert main(line(corpus, whole)) == 0
-    first = start(corpus, out)
-    wait_for(first, lambda: updates(out / "bert" / "seed-0") > 5)
-    os.killpg(first.pid, signal.SIGTERM)
-    _, told = first.communicate(timeout=600)
-    assert first.returncode == 143, told
+    first = Command(line(corpus, out), tmp_path / "said")
+    assert first.wait_until(lambda: updates(out / "bert" / "seed-0") > 5)
+    first.signal_group(signal.SIGTERM)
+    code, _, told = first.end()
+    assert code == 143, told
     assert "the same command goes on from here" in told
     assert not json.loads((out / "comparison.json").read_text())["finished"]
-    second = start(corpus, out)
-    wait_for(second, lambda: updates(out / "roberta" / "seed-0") > 5)
-    os.killpg(second.pid, signal.SIGKILL)
-    second.communicate()
+    second = Command(line(corpus, out), tmp_path / "said")
+    assert second.wait_until(lambda: updates(out / "roberta" / "seed-0") > 5)
+    second.signal_group(signal.SIGKILL)
+    second.end()
     between = json.loads((out / "comparison.json").read_text())
     assert [each["masked"] is not None for each in between["variants"]] == [True, False]
     assert main(line(corpus, out)) == 0

@@ -40,7 +40,7 @@ def row_of(rows, values, b):
 
 @pytest.mark.parametrize(("rate", "size"), [(0.05, 3), (0.2, 3), (0.1, 2), (0.05, 5)])
 def test_the_rate_of_shuffling_counts_runs_of_unchosen_neighbours(rate, size):
-    rows = with_own_ids(made_rows(0, 300, tokens=(40, 60)))
+    rows = with_own_ids(made_rows(0, 100, tokens=(40, 60)))
     out = corrupted(rows, shuffle={"rate": rate, "size": size})
     windows = [0] * len(rows)
     for b in range(len(rows)):

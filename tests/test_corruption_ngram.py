@@ -10,7 +10,7 @@ import pytest
 from chance import surprise
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_rows import FACTS, made_rows, some_of
+from made_rows import FACTS, even_rows, made_rows, some_of
 
 from maskery.corruption.config import CorruptionConfig, NgramConfig
 from maskery.corruption.corrupt import corrupt
@@ -110,7 +110,7 @@ def test_a_row_depends_on_itself_and_its_key_alone(seed, order, many):
 
 def words_row(words, rows):
     """Rows of one stretch with as many words of one token."""
-    rows = made_rows(0, rows, tokens=(words, words), stretches=(1, 1), words=(1.0, 0, 0, 0))
+    rows = even_rows(0, rows, words, words=(1.0,))
     return replace(rows, flags=np.where(rows.special, 0, 1).astype(np.uint8))
 
 

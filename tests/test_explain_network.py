@@ -12,7 +12,7 @@ from pages import SVG, check_page, check_svg, texts
 import maskery
 from maskery.checkpoint.heads import TASKS
 from maskery.checkpoint.whole import whole_of
-from maskery.errors import UnknownName
+from maskery.errors import InputError, UnknownName
 from maskery.explain.network import network
 from maskery.explain.network_words import network_words
 from maskery.model.config import POSITIONS, RELATIVE, VISIBILITIES
@@ -136,3 +136,15 @@ def test_every_choice_has_words():
     assert {name.removesuffix("_gelu").removesuffix("_relu") for name in TASKS} <= set(words.questions)
     assert {*VISIBILITIES.names(), "mixture"} == set(words.sees)
     assert set(RELATIVE) == set(words.distances) < set(POSITIONS.names())
+
+
+def test_names_and_folders_are_drawn_too(tmp_path):
+    model = model_of("masked_token")
+    model.save(tmp_path / "m")
+    assert network("electra").svg == network(recipe("electra")).svg
+    assert network(tmp_path / "m").svg == network(model).svg
+    assert network(str(tmp_path / "m")).svg == network(model).svg
+    with pytest.raises(UnknownName, match="elctra"):
+        network("elctra")
+    with pytest.raises(InputError, match="no network to draw in a int"):
+        network(3)

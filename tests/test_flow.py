@@ -183,6 +183,21 @@ def test_the_path_of_a_leak():
     assert Leak(0, 2, 2, 2, (1,)).text() == "position 2 reaches its own answer in layer 2 through position 1"
 
 
+def test_the_model_does_not_read_what_corruption_kept_for_the_generator():
+    """Every chosen slot is filled with a drawn token before the model reads it."""
+    asked = ["masked_token", "replaced_token", "span_boundary"]
+    changed = {"corruption__decide": "span", "objectives__span_boundary": {"weight": 1.0}}
+    system = System(small_recipe("electra", **changed), VOCABULARY)
+    batch = small_batch([6, 9], asked)
+    chosen = batch.targets["masked_token"].index
+    edit = batch.edit.flatten().index_fill(0, chosen, int(Edit.KEEP)).view_as(batch.edit)
+    readings = system.readings(replace(batch, edit=edit))
+    generator, model = readings["masked_token"], readings["span_boundary"]
+    assert generator.kept == generator.targets == len(chosen) > 0
+    assert model.targets > 0, "from both ends of a span"
+    assert model.kept == 0
+
+
 def test_answers_kept_on_purpose_are_counted_where_they_can_be_read():
     batch = small_batch([6], ["masked_token"], chosen=1.0)
     edit = batch.edit.clone()

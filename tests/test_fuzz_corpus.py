@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from damage import any_damage, exchanges, survives
-from hypothesis import HealthCheck, given, settings
+from damage import any_damage, exchanges, survives, tries
+from hypothesis import given
 from small_run import corpus_in
 
 from maskery.corpus.store import DATA, Corpus
 from maskery.files import sealed
 
 NAMES = [*DATA, "manifest.json", "tokenizer.json", "vocab.txt"]
-FEW = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+FEW = tries(20)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_a_manifest_of_another_form_under_a_good_seal(folder):
     data = (folder / "manifest.json").read_bytes()
     plain = {key: value for key, value in json.loads(data).items() if key != "seal"}
 
-    @settings(max_examples=200, suppress_health_check=list(HealthCheck))
+    @tries(100)
     @given(exchanges(json.dumps(plain).encode()))
     def check(changed):
         value = json.loads(changed)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from damage import any_damage, exchanges, survives
-from hypothesis import HealthCheck, given, settings
+from damage import any_damage, exchanges, survives, tries
+from hypothesis import given
 from hypothesis import strategies as st
 from small_model import small_recipe
 from small_run import word_tokenizer
@@ -23,7 +23,7 @@ from maskery.text.tokenizer import Tokenizer
 TOKENIZER = word_tokenizer()
 RECIPES = {"bert": ("bert", {}), "roberta": ("roberta", {}), "own": ("bert", {"model__norm": "pre"})}
 NAMES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"]
-FEW = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+FEW = tries(20)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_every_value_of_a_config(folders, kind):
     """Sizes that no memory holds are refused before anything is made."""
     data = (folders / kind / "config.json").read_bytes()
 
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck))
+    @tries(60)
     @given(exchanges(data))
     def check(damaged):
         opened(folders / kind, "config.json", damaged)

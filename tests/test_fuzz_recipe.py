@@ -3,8 +3,8 @@
 import tomllib
 
 import pytest
-from damage import survives
-from hypothesis import given, settings
+from damage import survives, tries
+from hypothesis import given
 from hypothesis import strategies as st
 
 from maskery.cli.settings import parse_settings
@@ -63,7 +63,7 @@ def toml(draw):
     return "\n".join(lines)
 
 
-@settings(max_examples=250)
+@tries(100)
 @given(toml())
 def test_any_toml(text):
     survives(lambda: settle(loads(text)))
@@ -74,7 +74,7 @@ def file(tmp_path_factory):
     return tmp_path_factory.mktemp("recipe") / "mine.toml"
 
 
-@settings(max_examples=150)
+@tries(80)
 @given(toml(), st.integers(0, 10**6), st.integers(0, 7), st.booleans())
 def test_any_damaged_file(file, text, place, bit, cut):
     data = bytearray(text.encode())
@@ -84,7 +84,7 @@ def test_any_damaged_file(file, text, place, bit, cut):
     survives(lambda: settle(recipe(file)))
 
 
-@settings(max_examples=100)
+@tries(60)
 @given(st.binary(max_size=200))
 def test_any_bytes(file, data):
     file.write_bytes(data)
@@ -98,7 +98,7 @@ FOREIGN = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=250)
+@tries(100)
 @given(st.dictionaries(st.sampled_from([".".join(key) for key in KEYS]) | st.text(".abm", max_size=5), FOREIGN))
 def test_any_overrides(overrides):
     survives(lambda: settle(recipe("bert", overrides)))

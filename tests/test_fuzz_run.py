@@ -4,15 +4,15 @@ import json
 import shutil
 
 import pytest
-from damage import any_damage, survives
-from hypothesis import HealthCheck, given, settings
+from damage import any_damage, survives, tries
+from hypothesis import given
 from small_run import corpus_in, lines_without_time, run_quietly, tiny_recipe
 
 from maskery.errors import CheckpointError
 from maskery.train.folder import RunFolder
 from maskery.train.run import _open_folder
 
-FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+FEW = tries(30)
 RECIPE = tiny_recipe(model__layers=1, training__steps=3, training__save_every=1)
 
 

@@ -265,7 +265,13 @@ def test_which_checkpoint_is_meant(tmp_path, bert):
     refused(tmp_path / "empty", tmp_path / "none", "neither a TensorFlow checkpoint")
     (tmp_path / "bert.zip").write_bytes(b"PK")
     refused(tmp_path / "bert.zip", tmp_path / "none", "is an archive")
-    refused(bert / "vocab.txt", tmp_path / "none", "is no checkpoint")
+    assert refused(bert / "vocab.txt", tmp_path / "none", "is no checkpoint").repair == f"give the folder: {bert}"
+    alone = tmp_path / "old" / "bert_model.ckpt"
+    alone.parent.mkdir()
+    alone.write_bytes(b"torn")
+    for path, cause in ((alone, "none is beside it"), (alone.parent, "bert_model.ckpt alone is no checkpoint")):
+        repair = refused(path, tmp_path / "none", cause).repair
+        assert repair.startswith("fetch bert_model.ckpt.index and bert_model.ckpt.data-00000-of-00001 into ")
     for path in bert.glob("*.index"):
         path.unlink()
     refused(bert, tmp_path / "none", "but not bert_model.ckpt.index")

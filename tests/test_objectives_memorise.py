@@ -44,7 +44,13 @@ COMMON = {
 }
 SETTINGS = {
     "masked_token": {},
-    "next_token": {"visibility.kind": "causal", "corruption.rate": 0.0, "training.length": 40, "training.batch": 32},
+    "next_token": {
+        "visibility.kind": "causal",
+        "corruption.rate": 0.0,
+        "training.length": 40,
+        "training.batch": 32,
+        "training.lr": 2e-3,
+    },
     "permuted_token": {
         "visibility.kind": "permuted",
         "model.streams": 2,

@@ -312,6 +312,7 @@ def test_diff():
 
 REFUSED = {
     "no_weight": {"objectives.masked_token.weight": 0, "objectives.next_sentence.weight": 0},
+    "distances_without_positions": {"model.clip": 127},
     "segments_too_few": {"model.segments": 1},
     "modes_without_vectors": {"rows.segments": "mode"},
     "mixture_without_kind": {"visibility.mixture": {"causal": 1.0}},

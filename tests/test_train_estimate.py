@@ -115,6 +115,17 @@ def test_a_recipe_is_told_as_it_trains():
     assert work["training_per_token"] == round(3 * both)
 
 
+def test_rows_that_a_question_makes_of_each_row_are_counted():
+    """InfoWord's run of 2 to 10 words, read twice between [CLS] and [SEP]: 2 x (2 + 6 x 1.5) slots."""
+    made, plain = recipe("infoword", size="mini"), recipe("bert", size="mini", overrides={"rows.pair": "none"})
+    needs, without = needs_of(whole_of(made, 21128), made), needs_of(whole_of(plain, 21128), plain)
+    assert (needs.besides, without.besides) == (22, 0)
+    assert needs.training(16, 128) == peak_bytes(made.model.shape(21128), needs.parameters, 150, 16, RATE)
+    more = needs.operations(128)["training_per_token"] - without.operations(128)["training_per_token"]
+    assert more == pytest.approx(3 * 22 / 128 * forward_flops(made.model.shape(21128), 22))
+    assert needs.reading(16, 128) == reading_bytes(made.model.shape(21128), needs.read, 128, 16)
+
+
 def test_a_folder_is_told_as_if_it_went_on_training():
     needs = needs_of(whole_of(model_of("masked_token", "next_sentence", pooler=True), 0))
     assert (needs.model.reads, needs.model.tokens) == (RATE, RATE)

@@ -8,11 +8,12 @@ import time
 
 import numpy as np
 import pytest
+from processes import Command
 from small_run import TINY, corpus_in, flags_of, lines_without_time
 
 from maskery import randomness
 
-STEPS, PATIENCE = 50, 600
+STEPS = 50
 
 
 @pytest.fixture(scope="module")
@@ -20,33 +21,19 @@ def corpus(tmp_path_factory):
     return corpus_in(tmp_path_factory.mktemp("corpus")).path
 
 
-def start(corpus, out, *more, threads=1, settings=TINY):
+def line(corpus, out, *more, settings=TINY):
     arguments = ["pretrain", "bert", "--corpus", str(corpus), "--out", str(out), *flags_of(settings)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "maskery", *arguments, "--steps", str(STEPS), "--save-every", "4", *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-        start_new_session=True,
-    )
+    return [*arguments, "--steps", str(STEPS), "--save-every", "4", *more]
 
 
-def finish(process, code=0):
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code, err
+def start(corpus, out, *more, settings=TINY):
+    return Command(line(corpus, out, *more, settings=settings), out.with_name("said"))
+
+
+def finish(command, code=0):
+    found, out, err = command.end()
+    assert found == code, err
     return out, err
-
-
-def wait_until(process, ready):
-    """Whether it came true while the process was alive."""
-    end = time.monotonic() + PATIENCE
-    while process.poll() is None:
-        if ready():
-            return True
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    return False
 
 
 def lines(out):
@@ -57,8 +44,10 @@ def lines(out):
 
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
+    """A run that nothing disturbed, by an interpreter of its own."""
     out = tmp_path_factory.mktemp("whole") / "run"
-    finish(start(corpus, out))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", "maskery", *line(corpus, out)], env=environment, check=True)
     return out
 
 
@@ -84,12 +73,12 @@ def test_killed_at_random_moments_and_resumed_until_done(corpus, whole, tmp_path
     steps = 1 + np.cumsum(randomness.below(randomness.keys(1, "kill", np.arange(4)), "steps", 12))
     for number, target in enumerate([0, *steps.tolist(), STEPS]):
         process = start(corpus, out, "--resume")
-        wait_until(process, lambda target=target: out.exists() and lines(out) >= target)
+        process.wait_until(lambda target=target: out.exists() and lines(out) >= target)
         time.sleep(0.03 * float(randomness.uniform(randomness.key(1, "delay", number), "seconds")[0]))
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        if process.alive:
+            process.signal_group(signal.SIGKILL)
             hits += 1
-        process.communicate()
+        process.end()
     assert hits >= 4, "the run is long enough to be hit"
     _, talk = finish(start(corpus, out, "--resume"))
     assert "resumed from step-" in talk or "already finished" in talk
@@ -97,13 +86,14 @@ def test_killed_at_random_moments_and_resumed_until_done(corpus, whole, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("number", "workers", "code"), [(signal.SIGTERM, "0", 143), (signal.SIGTERM, "2", 143), (signal.SIGINT, "2", 130)]
+    ("number", "workers", "code"),
+    [(signal.SIGTERM, "0", 143), (signal.SIGTERM, "2", 143), (signal.SIGINT, "2", 130), (signal.SIGINT, "0", 130)],
 )
 def test_a_signal_saves_and_stops(corpus, whole, tmp_path, number, workers, code):
     out = tmp_path / "run"
     process = start(corpus, out, "--workers", workers, "--save-every", "1000")
-    assert wait_until(process, lambda: lines(out) > 3)
-    os.killpg(process.pid, number)  # as a terminal does: every process of the group hears it
+    assert process.wait_until(lambda: lines(out) > 3)
+    process.signal_group(number)
     _, talk = finish(process, code)
     assert "the state is saved" in talk
     assert "--resume" in talk
@@ -122,10 +112,11 @@ def assert_same_model(out, whole):
 def test_two_threads_give_the_same_bytes_again(corpus, tmp_path):
     """Wide enough that matrix products are really shared between the threads."""
     wide = TINY | {"model.width": 64, "training.batch": 32}
-    finish(start(corpus, tmp_path / "whole", threads=2, settings=wide))
-    process = start(corpus, tmp_path / "run", threads=2, settings=wide)
-    assert wait_until(process, lambda: lines(tmp_path / "run") > 20)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    finish(start(corpus, tmp_path / "run", "--resume", threads=2, settings=wide))
+    more = ["--threads", "2"]
+    finish(start(corpus, tmp_path / "whole", *more, settings=wide))
+    process = start(corpus, tmp_path / "run", *more, settings=wide)
+    assert process.wait_until(lambda: lines(tmp_path / "run") > 20)
+    process.signal_group(signal.SIGKILL)
+    process.end()
+    finish(start(corpus, tmp_path / "run", "--resume", *more, settings=wide))
     assert_same_model(tmp_path / "run", tmp_path / "whole")

@@ -83,6 +83,17 @@ def test_kept_bytes_are_what_is_kept(rows, length, width, changes, dropout):
     assert rows * kept_bytes(shape, length, RATE) == pytest.approx(got - fixed, rel=0.1)
 
 
+@pytest.mark.parametrize("dropout", [DROPOUT, {}], ids=["dropout", "no dropout"])
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("positions", ["nezha", "shaw", "t5"])
+@pytest.mark.parametrize(("rows", "length", "width"), [(4, 32, 64), (2, 128, 64), (1, 300, 32)])
+def test_distances_keep_more_where_some_slots_ask(rows, length, width, positions, layers, dropout):
+    sizes = {"model__width": width, "model__heads": 4, "model__max_length": 512, "model__layers": layers}
+    got, shape = measured(small_recipe("bert", **(sizes | dropout), model__positions=positions), rows, length)
+    fixed = 4 * VOCABULARY * (shape.embedding + 1)
+    assert rows * kept_bytes(shape, length, RATE) == pytest.approx(got - fixed, rel=0.03)
+
+
 @pytest.mark.parametrize("generator", [0.25, 1.0])
 @pytest.mark.parametrize(("rows", "length", "width"), [(4, 32, 64), (2, 64, 128), (1, 300, 32)])
 def test_a_generator_keeps_its_part_too(rows, length, width, generator):

@@ -14,6 +14,7 @@ from maskery.checkpoint.model import Model
 from maskery.cli import main
 from maskery.compare.ask import Examination
 from maskery.errors import InputError, UnknownName
+from maskery.explain.flow import flow_of
 from maskery.feed import Feed
 from maskery.model.config import Mode
 from maskery.model.transformer import inputs_of
@@ -203,6 +204,22 @@ def test_a_leak_in_one_mode_is_found(corpus):
     assert set(batch.slots["mode"][:, 0].tolist()) == {0, 1, 2, 3}
     alone = Feed(replace_kind(made, "full"), corpus, 0)
     assert rows_of_every_mode(alone).size == 2
+
+
+@pytest.mark.parametrize("batch", [1, 64])
+def test_a_mode_of_a_tiny_share_is_looked_at_too(corpus, batch):
+    """No row of the first steps draws it."""
+    shares = {"full": 0.0, "prefix": 0.0, "causal": 0.9999, "reverse": 0.0001}
+    made = tiny_recipe("unilm", training__batch=batch, visibility__mixture=shares)
+    feed = Feed(made, corpus, 0)
+    phase, epochs, numbers = feed.numbers(0)
+    assert set(feed.modes(phase, epochs, numbers).tolist()) == {int(Mode.CAUSAL)}
+    looked = rows_of_every_mode(feed)
+    assert set(looked.slots["mode"][:, 0].tolist()) == {int(Mode.CAUSAL), int(Mode.REVERSE)}
+    row = looked.slots["mode"][:, 0].tolist().index(int(Mode.REVERSE))
+    assert set(looked.segments[row, : int(looked.length[row])].tolist()) == {3}, "and told it by its segment ids"
+    assert [each.mode for each in flow_of(made, corpus, 0).drawn] == ["causal", "reverse"]
+    assert [each.mode for each in flow_of(made, None, 0).drawn] == ["causal", "reverse"]
 
 
 def replace_kind(made, kind):

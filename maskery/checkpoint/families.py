@@ -23,7 +23,7 @@ from maskery.checkpoint import (
     transfo_xl,
     xlnet,
 )
-from maskery.checkpoint.family import Family
+from maskery.checkpoint.family import FIXED, Family
 from maskery.checkpoint.state import fitting_class
 from maskery.model.config import Shape
 
@@ -57,8 +57,14 @@ def choose(shape: Shape, names: Iterable[str], pad: int | None, prefer: str | No
     able = [family for name, family in FAMILIES.items() if not against[name]]
     if able:
         return Choice(min(able, key=lambda each: (each.model_type != prefer, _left_over(each, held, shape))))
-    fewest = min(against, key=lambda name: len(against[name]))
-    return Choice(None, tuple(f"{fewest} cannot express: {reason}" for reason in against[fewest]))
+    nearest = min(against, key=lambda name: (len(against[name]), -_own_ways(FAMILIES[name], shape)))
+    return Choice(None, tuple(f"{nearest} cannot express: {reason}" for reason in against[nearest]))
+
+
+def _own_ways(family: Family, shape: Shape) -> int:
+    """In how many ways the shape is as this family's is and others' are not."""
+    own = {name: only for name, only in family.fixed.items() if name in FIXED and only != FIXED[name]}
+    return sum(getattr(shape, name) == only for name, only in own.items())
 
 
 def _left_over(family: Family, held: set[str], shape: Shape) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from maskery import files
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.locate import CONFIG, GENERATOR, TENSORLESS, is_run, write_manifest
+from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, TENSORLESS, is_run, write_manifest
 from maskery.checkpoint.state import Origin, export_state, fitting_class
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
 from maskery.errors import ExistsError
@@ -186,8 +186,11 @@ def _hugging_face(
     if rest:
         kinds = ", ".join(sorted({".".join(name.split(".")[:-1]) for name in rest}))
         notes.append(f"{HEADS} holds what {chosen.name} has no place for: {kinds}")
+    config.pop(POOLER, None)
     if chosen.bare and "pooler.weight" in chosen.ours(shape) - set(state):
-        notes.append(f"there is no pooler: {chosen.name} of Hugging Face will make an untrained one")
+        config[POOLER] = False
+        without = f"{chosen.name}.from_pretrained(DIR, add_pooling_layer=False)"
+        notes.append(f"there is no pooler: {without} opens it; without this word Hugging Face makes an untrained one")
     return config, weights, rest, notes
 
 

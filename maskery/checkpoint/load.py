@@ -17,6 +17,7 @@ from maskery.checkpoint.heads import build_head, names_of_heads
 from maskery.checkpoint.locate import (
     CONFIG,
     GENERATOR,
+    POOLER,
     TENSORLESS,
     has_tokenizer,
     locate,
@@ -82,14 +83,18 @@ def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
         raise placed(error, folder) from None
     if (folder / HEADS).is_file():
         _add_heads(imported, read_safetensors(folder / HEADS))
-    require_finite(imported.state, folder)
+    require_finite({imported.names.get(name, name): tensor for name, tensor in imported.state.items()}, folder)
     network, heads = _build(shape, imported, folder)
     heads |= _tensorless_heads(family, config, shape, folder)
     tokenizer = Tokenizer.load(folder) if has_tokenizer(folder) else None
     _check_expressed(family, shape, imported, folder)
     _require_room_for_pieces(shape, tokenizer, folder)
     report = LoadReport(
-        missing=tuple(name for name, ours in imported.missing.items() if ours not in imported.state),
+        missing=tuple(
+            name
+            for name, ours in imported.missing.items()
+            if ours not in imported.state and (config.get(POOLER, True) or not ours.startswith("pooler."))
+        ),
         unused=tuple(sorted(imported.unused)),
         ignored=tuple(imported.buffers),
         notes=tuple(imported.notes),
@@ -121,9 +126,7 @@ def _require_layers(shape: Shape, tensors: Mapping[str, Tensor], folder: Path) -
     layers = max(shape.layers, shape.decoder)
     if layers > (len(tensors) if shape.share == "none" else _MOST_SHARING):
         told = f"there are only {len(tensors)} tensors" if shape.share == "none" else f"{_MOST_SHARING} is the most"
-        raise CheckpointError(
-            f"config.json says {layers} layers, but {told}", where=folder, repair=_OTHER_WEIGHTS
-        )
+        raise CheckpointError(f"config.json says {layers} layers, but {told}", where=folder, repair=_OTHER_WEIGHTS)
 
 
 def _import(family: Family | None, config: Mapping[str, Any], tensors: dict[str, Tensor], shape: Shape) -> Imported:
@@ -148,7 +151,7 @@ def _build(shape: Shape, imported: Imported, folder: Path) -> tuple[Network, dic
     pooler = {"pooler.weight", "pooler.bias"} <= state.keys()
     network = _on_meta(shape, pooler, folder)
     own = {name: state[name] for name in network.state_dict() if name in state}
-    _require_whole(network, own, folder)
+    _require_whole(network, own, imported, folder)
     heads: dict[str, nn.Module] = {}
     taken = set(own)
     for name in names_of_heads(state):
@@ -161,7 +164,7 @@ def _build(shape: Shape, imported: Imported, folder: Path) -> tuple[Network, dic
             known = set(imported.missing.values())
             imported.missing |= {each: each for each in absent if each not in known}
             continue
-        _require_sizes(head, inside, prefix, folder)
+        _require_sizes(head, inside, prefix, imported, folder)
         heads[name] = _filled(head, inside)
         taken |= {prefix + each for each in head.state_dict()}
     imported.unused += [name for name in state if name not in taken]
@@ -202,23 +205,27 @@ def _on_meta(shape: Shape, pooler: bool, folder: Path) -> Network:
         ) from None
 
 
-def _require_whole(network: Network, own: Mapping[str, Tensor], folder: Path) -> None:
-    absent = [name for name in network.state_dict() if name not in own]
-    if absent:
+def _require_whole(network: Network, own: Mapping[str, Tensor], imported: Imported, folder: Path) -> None:
+    ours = {name for name in network.state_dict() if name not in own}
+    if ours:
+        absent = [name for name, our in imported.missing.items() if our in ours]
+        absent += sorted(ours - set(imported.missing.values()))
         shown = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
         raise CheckpointError(
-            f"{len(absent)} tensors of the encoder are missing (by our names): {shown}",
+            f"{len(absent)} tensors of the encoder are missing: {shown}",
             where=folder,
             repair=_OTHER_WEIGHTS,
         )
-    _require_sizes(network, own, "", folder)
+    _require_sizes(network, own, "", imported, folder)
 
 
-def _require_sizes(module: nn.Module, tensors: Mapping[str, Tensor], prefix: str, folder: Path) -> None:
+def _require_sizes(
+    module: nn.Module, tensors: Mapping[str, Tensor], prefix: str, imported: Imported, folder: Path
+) -> None:
     for name, expected in module.state_dict().items():
         if tensors[name].shape != expected.shape:
             raise CheckpointError(
-                f"{prefix}{name} has the size {tuple(tensors[name].shape)}, "
+                f"{imported.names.get(prefix + name, prefix + name)} has the size {tuple(tensors[name].shape)}, "
                 f"by config.json it would be {tuple(expected.shape)}",
                 where=folder,
                 repair=_OTHER_WEIGHTS,

@@ -19,6 +19,9 @@ TENSORLESS = "maskery_heads"
 """Key of config.json: heads that have no tensor of their own and that the class does not tell of."""
 GENERATOR = "generator"
 """The folder of a second network, inside that of its model."""
+POOLER = "has_pooler"
+"""A key of config.json, ours: false where a class that could have a pooler has none. Hugging Face's own word for it,
+add_pooling_layer, would be taken from whoever opens the folder, and would not reach the class."""
 RECIPE = "recipe.toml"
 CHECKPOINTS = "checkpoints"
 _FORMAT = 1

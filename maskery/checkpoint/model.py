@@ -9,7 +9,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from maskery.checkpoint.calls import prepare, shifted, with_decoder
-from maskery.checkpoint.families import choose
+from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.folder import Beside, Saved, held_by, save_model
 from maskery.checkpoint.heads import reads_decoder, scores_of
 from maskery.checkpoint.parts import parameters_by_part
@@ -63,10 +63,17 @@ class Model(nn.Module):
     @property
     def family(self) -> str:
         """The model_type of the folder it came from, or of the one it would be saved as."""
-        if self.origin is not None:
-            return self.origin.model_type
+        return self._choice.name if self.origin is None else self.origin.model_type
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why no type of Hugging Face can express it, where that is so."""
+        return self._choice.reasons if self.family == OWN else ()
+
+    @property
+    def _choice(self) -> Choice:
         pad = None if self.tokenizer is None else self.tokenizer.specials.pad
-        return choose(self.config, held_by(self.network, self.heads), pad).name
+        return choose(self.config, held_by(self.network, self.heads), pad)
 
     def forward(
         self,

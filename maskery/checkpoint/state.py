@@ -72,6 +72,8 @@ class Imported:
     missing: dict[str, str] = field(default_factory=dict)
     """Names to be told -> our names; one that has turned up under our name is not missing."""
     notes: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """Our names -> those in the file, to be told."""
 
 
 def import_state(
@@ -94,6 +96,9 @@ def import_state(
             continue
         used.update(rule.theirs)
     used |= _import_tied(rules, found, result)
+    for rule in rules:
+        if rule.ours in result.state and used.issuperset(rule.theirs):
+            result.names.setdefault(rule.ours, ", ".join(source[name] for name in rule.theirs))
     result.unused += [source[name] for name in found if name not in used]
     wanted = expand((named or family.classes[-1]).rules, shape)
     result.missing = {

@@ -183,7 +183,7 @@ def _of_model(source: str, model: Model, recipe: Recipe | None, asked: Asked) ->
         "heads": list(model.heads),
         **_cost(whole, recipe, asked),
         "tokenizer": None if tokenizer is None else {"kind": tokenizer.kind, "vocabulary": tokenizer.vocabulary},
-        "notes": [*([model.note] if model.note else []), *report.notes],
+        "notes": [*([model.note] if model.note else []), *model.reasons, *report.notes],
         "missing": list(report.missing),
         "unused": list(report.unused),
         "ignored": list(report.ignored),

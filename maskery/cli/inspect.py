@@ -53,6 +53,10 @@ def inspect(
         str | None, typer.Option("--compare", metavar="A,B,...", help="Show --text under each of these recipes.")
     ] = None,
     draws: Annotated[int | None, typer.Option("--draws", metavar="N", help="How often --text is drawn: 3.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="RUN", help="Show what this run's generator draws in the rows (electra)."),
+    ] = None,
     flow: Annotated[bool, typer.Option("--flow", help="Draw who sees whom, and look for leaks.")] = False,
     size: SizeOption = None,
     settings: SetOption = None,
@@ -65,7 +69,9 @@ def inspect(
     from maskery.recipes.recipe import recipe as read
 
     names = _names(recipe, compare)
-    _require_one_view(flow, text, {"--rows": rows, "--step": step, "--draws": draws, "--compare": compare})
+    _require_one_view(
+        flow, text, {"--rows": rows, "--step": step, "--draws": draws, "--compare": compare, "--model": model}
+    )
     if html is not None:
         require_place(html)
     changes = parse_settings(settings)
@@ -81,7 +87,7 @@ def inspect(
     elif text is not None:
         _show_sentence(asked, store, text, DRAWS if draws is None else draws, seed, step, html, as_json)
     else:
-        _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, html, as_json)
+        _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, html, as_json, model)
 
 
 def _require_corpus(text: str | None, given: dict[str, int | None]) -> None:
@@ -124,10 +130,10 @@ def _require_one_view(flow: bool, text: str | None, given: dict[str, int | str |
         raise InputError(f"--rows {given['--rows']}: there is nothing to measure", repair=f"--rows {MEASURED}")
     unused = []
     if flow:
-        unused = [name for name in ("--compare", "--draws", "--step") if given[name] is not None]
+        unused = [name for name in ("--compare", "--draws", "--step", "--model") if given[name] is not None]
         unused += ["--text"] * (text is not None)
     elif text is not None:
-        unused = ["--rows"] * (given["--rows"] is not None)
+        unused = [name for name in ("--rows", "--model") if given[name] is not None]
     else:
         for name in ("--compare", "--draws"):
             if given[name] is not None:
@@ -196,13 +202,21 @@ def _show_sentence(
 
 
 def _show_rows(
-    asked: Recipe, store: Corpora, count: int, step: int, seed: int, html: Path | None, as_json: bool
+    asked: Recipe,
+    store: Corpora,
+    count: int,
+    step: int,
+    seed: int,
+    html: Path | None,
+    as_json: bool,
+    model: str | None,
 ) -> None:
     from maskery.cli.flow import print_flow
     from maskery.cli.knowledge import prepare
     from maskery.cli.output import counted, emit_json, late_progress, results, save_picture, say
     from maskery.cli.rates import print_rates
-    from maskery.cli.rows import print_rows
+    from maskery.cli.rows import SHOWN, print_rows
+    from maskery.explain.drawn import generator_of
     from maskery.explain.flow import flow_of, reads_in_order, short_feed
     from maskery.explain.rows import rows_picture
     from maskery.feed import Feed
@@ -213,23 +227,28 @@ def _show_rows(
 
     prepare(asked, store)
     feed = Feed(asked, store, seed)
+    generator = None if model is None else generator_of(model, feed)
     for remark in knowledge.tell(feed):
         say(remark)
     _plan(feed, step)
     with late_progress("rows measured", count) as told:
         found = rates(feed, count, step, told)
+    drawn = {} if generator is None else {"generator": generator.counts(feed, min(SHOWN, count), step)}
     if html is not None:
-        save_picture(rows_picture(feed, found), html)
+        save_picture(rows_picture(feed, found, generator=generator), html)
     if as_json:
-        emit_json(found.plain())
+        emit_json(found.plain() | drawn)
     else:
         console = results()
-        print_rows(feed, step, console)
+        print_rows(feed, step, console, min(SHOWN, count), generator)
         if reads_in_order(asked):
             _plan(short_feed(asked, store, seed), 0)
             print_flow(flow_of(asked, store, seed), console, layers=False)
             console.print()
         print_rates(found, console)
+    for numbers in drawn.values():
+        where = f"{counted(numbers['drawn'], 'token')} drawn in {counted(numbers['rows'], 'row')}"
+        say(f"{where}, {numbers['original']} of them the original")
     if found.measured.rows < count:
         say(f"{counted(found.measured.rows, 'row')} measured, not {count:,}: then another stage begins")
     again = found.measured.rows - len(found.measured.plan_rows)

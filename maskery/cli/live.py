@@ -53,9 +53,7 @@ class Meter:
         self.tokens.add(update.tokens)
         self.seconds.add(update.seconds)
         if "eval/loss" in line:
-            accuracy = line.get("eval/accuracy")
-            told = "" if accuracy is None else f", accuracy {100 * accuracy:.1f} %"
-            self.evaluation = f"held out: loss {line['eval/loss']:.3f}{told}"
+            self.evaluation = f"held out: loss {line['eval/loss']:.3f}{_accuracy(line)}"
 
     @property
     def tokens_per_second(self) -> float:
@@ -72,6 +70,14 @@ class Meter:
         parts = [f"step {self.step:,}/{self.steps:,}", f"loss {self.loss.value:.3f}", f"rate {self.lr:.2g}", speed]
         parts.append(f"{duration(self.seconds_left)} left")
         return ", ".join([*parts, self.evaluation] if self.evaluation else parts)
+
+
+def _accuracy(line: Mapping[str, Any]) -> str:
+    """Of masked tokens; where a generator was asked for them that is its own, and the model has an area instead."""
+    accuracy, area = line.get("eval/accuracy"), line.get("eval/replaced_token/auc")
+    whose = "generator's " * any(key.startswith("eval/replaced_token/") for key in line)
+    told = "" if accuracy is None else f", {whose}accuracy {100 * accuracy:.1f} %"
+    return told if area is None else f"{told}, replaced-token AUC {area:.3f}"
 
 
 class Display(Logger):

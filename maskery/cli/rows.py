@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.explain.chips import SIGNS, segment_name
+from maskery.explain.drawn import SIGN
 from maskery.explain.rows import row_title
 from maskery.explain.words import words_of
 from maskery.inspection import visits, word_numbers
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
 
+    from maskery.explain.drawn import Generator
     from maskery.feed import Feed
     from maskery.rows.ragged import Rows
     from maskery.text.tokenizer import Tokenizer
@@ -38,19 +42,20 @@ STYLES = {
 }
 
 
-def print_rows(feed: Feed, step: int, console: Console) -> None:
-    """The first rows from a step on, and what their signs mean."""
+def print_rows(feed: Feed, step: int, console: Console, count: int, generator: Generator | None = None) -> None:
+    """The first `count` rows from a step on, with what a generator puts into them, and what their signs mean."""
     edits: set[Edit] = set()
-    for at, phase, epochs, numbers in visits(feed, SHOWN, step):
-        rows, to_write = feed.both(at, phase, epochs, numbers)
+    for visit in visits(feed, count, step):
+        rows, to_write = feed.both(*visit)
+        drawn = None if generator is None else generator.read(feed, visit, rows)
         edits |= {Edit(code) for code in rows.edit.tolist()}
         for place in range(len(rows)):
-            console.print(row_title(feed, phase, rows, place), soft_wrap=True)
-            print_row(rows, place, feed.corpus.tokenizer, console)
+            console.print(row_title(feed, visit[1], rows, place), soft_wrap=True)
+            print_row(rows, place, feed.corpus.tokenizer, console, drawn=drawn)
             if to_write is not None:
-                print_written(to_write, place, feed.corpus.tokenizer, console)
+                print_written(to_write, place, feed.corpus.target_tokenizer, console)
             console.print()
-    print_legend(edits, console)
+    print_legend(edits, console, "" if generator is None else generator.run)
 
 
 def print_written(rows: Rows, place: int, tokenizer: Tokenizer, console: Console) -> None:
@@ -61,12 +66,19 @@ def print_written(rows: Rows, place: int, tokenizer: Tokenizer, console: Console
         print_hanging(f"  {name}", Text(" ".join(tokenizer.shown(ids))), console)
 
 
-def print_row(rows: Rows, place: int, tokenizer: Tokenizer, console: Console, name: str = "") -> None:
+def print_row(
+    rows: Rows,
+    place: int,
+    tokenizer: Tokenizer,
+    console: Console,
+    name: str = "",
+    drawn: NDArray[np.int64] | None = None,
+) -> None:
     """Its segments, each beginning a new line; `name` stands before a row that has but one."""
     slots = range(int(rows.start[place]), int(rows.start[place + 1]))
     for segment in range(int(rows.segment[slots.start : slots.stop].max(initial=0)) + 1):
         mine = [slot for slot in slots if rows.segment[slot] == segment]
-        print_hanging(f"  {name or segment_name(segment)} ", row_text(rows, mine, tokenizer), console)
+        print_hanging(f"  {name or segment_name(segment)} ", row_text(rows, mine, tokenizer, drawn), console)
 
 
 def print_hanging(name: str, text: Text, console: Console) -> None:
@@ -77,17 +89,21 @@ def print_hanging(name: str, text: Text, console: Console) -> None:
         console.print(Text(" " * margin if number else name) + line, soft_wrap=True)
 
 
-def row_text(rows: Rows, slots: list[int], tokenizer: Tokenizer) -> Text:
-    """Some slots of a row: words apart, the tokens of a word tied, the chosen marked and coloured."""
+def row_text(rows: Rows, slots: list[int], tokenizer: Tokenizer, drawn: NDArray[np.int64] | None = None) -> Text:
+    """Some slots of a row: words apart, the tokens of a word tied, the chosen marked and coloured; and what a generator
+    has drawn in their place."""
     word = word_numbers(rows)
     before, after = tokenizer.shown(rows.original[slots]), tokenizer.shown(rows.ids[slots])
+    last_read = after if drawn is None else tokenizer.shown(drawn[slots])
     text, last = Text(), None
-    for slot, old, new in zip(slots, before, after, strict=True):
+    for slot, old, new, read in zip(slots, before, after, last_read, strict=True):
         edit = Edit(rows.edit[slot])
         if last is not None:
             tied = word[slot] >= 0 and word[slot] == word[last]
             text.append(TIE if tied else " ", style="dim" if tied else "")
         text.append(slot_text(edit, old, new), style="dim" if rows.special[slot] else STYLES[edit])
+        if drawn is not None and edit in ASKED:
+            text.append(f"{SIGN}{read}", style="bold underline")
         last = slot
     return text
 
@@ -98,9 +114,12 @@ def slot_text(edit: Edit, old: str, new: str) -> str:
     return f"{old}{SIGNS[edit]}" + ("" if edit is Edit.KEEP else new)
 
 
-def print_legend(edits: Iterable[Edit], console: Console) -> None:
+def print_legend(edits: Iterable[Edit], console: Console, generator: str = "") -> None:
     meanings = words_of("en").edits
     for edit in sorted(set(edits) - {Edit.NONE}):
         console.print(Text.assemble("  ", (SIGNS[edit], STYLES[edit]), f" {meanings[edit]}"))
+    if generator:
+        told = f" drawn by the generator of {generator}: what the model reads"
+        console.print(Text.assemble("  ", (SIGN, "bold underline"), told))
     console.print(Text.assemble("  ", (TIE, "dim"), " ties the tokens of a word"))
     console.print()

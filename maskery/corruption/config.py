@@ -135,7 +135,9 @@ class NgramConfig(Config):
     @model_validator(mode="after")
     def _some_length(self) -> NgramConfig:
         if 0 < self.longest < self.shortest:
-            raise ValueError(f"longest = {self.longest} is below shortest = {self.shortest}")
+            raise ValueError(
+                f"longest = {self.longest} is below shortest = {self.shortest}; set longest = {self.shortest}"
+            )
         return self
 
 

@@ -7,8 +7,10 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
+from maskery.explain.drawn import SIGN
 from maskery.explain.words import Words
 from maskery.inspection.words import word_numbers
 from maskery.picture.markup import Markup, joined, language, tag
@@ -29,11 +31,23 @@ SIGNS = {
 STYLE = tag("style", Markup(Path(__file__).with_name("chips.css").read_text(encoding="utf-8")))
 
 
-def chips(rows: Rows, place: int, tokenizer: Tokenizer, words: Words, name: str = "") -> Markup:
-    """All segments of one row, a line each; `name` stands before a row that has but one."""
+def chips(
+    rows: Rows,
+    place: int,
+    tokenizer: Tokenizer,
+    words: Words,
+    name: str = "",
+    drawn: NDArray[np.int64] | None = None,
+) -> Markup:
+    """All segments of one row, a line each; `name` stands before a row that has but one. `drawn` is what the model
+    reads of a generator, told behind what the generator read."""
     slots = np.arange(rows.start[place], rows.start[place + 1])
     word = word_numbers(rows)
     before, after = tokenizer.shown(rows.original[slots]), tokenizer.shown(rows.ids[slots])
+    if drawn is not None:
+        now = tokenizer.shown(drawn[slots])
+        asked = np.isin(rows.edit[slots], ASKED).tolist()
+        after = [f"{new} {SIGN} {read}" if each else new for new, read, each in zip(after, now, asked, strict=True)]
     lang = language("".join(before))
     lines = []
     for segment, members in groupby(range(len(slots)), key=lambda slot: int(rows.segment[slots[slot]])):

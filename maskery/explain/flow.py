@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from maskery.explain.sights import Drawn, Loss, drawn_row, loss_of
 from maskery.feed import Feed
 from maskery.model.flow import Reading
 from maskery.recipes.recipe import Recipe, Refusal, check
+from maskery.rows.modes import with_every_mode
 from maskery.system import System
 
 LENGTH = 16
@@ -73,8 +75,10 @@ def flow_of(recipe: Recipe, corpus: Corpora | None, seed: int) -> Flow:
     else:
         tokenizer, theirs, target_vocabulary = corpus.tokenizer, corpus.target_tokenizer, corpus.target_vocabulary
         feed = short_feed(recipe, corpus, seed)
-        phase, epochs, numbers = feed.numbers(0)
-        batch = feed.make(0, phase, epochs[:ROWS], numbers[:ROWS])
+        phase = feed.phases[0]
+        epochs, numbers = feed.order(phase).visit(np.arange(ROWS, dtype=np.int64))
+        mode = with_every_mode(recipe.visibility, feed.modes(phase, epochs, numbers))
+        batch = feed.make(0, phase, epochs, numbers, mode)
     with torch.device("meta"):  # shapes and names alone: the weights play no part
         system = System(recipe, tokenizer.vocabulary, target_vocabulary)
     readings = system.readings(batch)

@@ -15,7 +15,7 @@ from maskery.objectives.build import objectives_of
 from maskery.objectives.config import ASKED_OF_DECODER
 from maskery.recipes.recipe import Recipe
 from maskery.rows.config import CLOSED, PAIRS, UNFRAMED
-from maskery.rows.modes import modes
+from maskery.rows.modes import modes, with_every_mode
 from maskery.rows.ragged import Rows
 from maskery.text.tokenizer import Tokenizer
 
@@ -86,7 +86,7 @@ def _clean(recipe: Recipe, layout: Layout, words: Tokenizer, seed: int) -> Rows:
         document=np.array(layout.document * ROWS, dtype=np.int32),
         edit=np.zeros(len(ids), dtype=np.uint8),
         label=numbers % len(labels) if labels else np.full(ROWS, -1),
-        mode=modes(recipe.visibility, randomness.keys(seed, "flow mode", numbers)),
+        mode=with_every_mode(recipe.visibility, modes(recipe.visibility, randomness.keys(seed, "flow mode", numbers))),
         part=None if layout.part is None else np.array(layout.part * ROWS, dtype=np.uint8),
     )
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from os import PathLike
+from pathlib import Path
 
 from maskery.checkpoint.heads import FIRST, POOLED
+from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.parts import Part
 from maskery.checkpoint.whole import Whole, whole_of
+from maskery.errors import InputError
 from maskery.explain.boxes import GAP, Box, Cells, Frame, Item, Line, arrow, draw_column, first_cell, heights
 from maskery.explain.network_words import NetworkWords, network_words
 from maskery.model.config import Shape
@@ -21,15 +25,23 @@ from maskery.objectives.config import OBJECTIVES
 from maskery.picture import Picture
 from maskery.picture.markup import Markup, tag
 from maskery.picture.svg import Drawing
-from maskery.recipes.recipe import Recipe
+from maskery.recipes.recipe import Recipe, recipe
 
 WIDTH, BETWEEN, MARGIN, TOP = 540, 150, 28, 74
 VOCABULARY = 30522
 """Of a recipe, when none is given: BERT's own in English."""
 
 
-def network(source: Model | Recipe, vocabulary: int = VOCABULARY, lang: str = "en") -> Picture:
-    """The network of a recipe, with a vocabulary of so many pieces, or of a loaded model."""
+def network(source: Model | Recipe | str | PathLike[str], vocabulary: int = VOCABULARY, lang: str = "en") -> Picture:
+    """The network of a recipe, with a vocabulary of so many pieces, or of a model; or of what is named: a folder is a
+    model, all else the name or the file of a recipe."""
+    if isinstance(source, (str, PathLike)):
+        source = load(source) if Path(source).is_dir() else recipe(source)
+    if not isinstance(source, (Model, Recipe)):
+        raise InputError(
+            f"there is no network to draw in a {type(source).__name__}",
+            repair='give a recipe, a model, the name of a recipe or a folder: maskery.explain.network("electra")',
+        )
     if isinstance(source, Model):
         return network_picture(whole_of(source, vocabulary), source.config.visibility, source.family, lang)
     return network_picture(whole_of(source, vocabulary), source, source.name, lang)

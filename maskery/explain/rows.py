@@ -7,6 +7,7 @@ import numpy as np
 from maskery.corpus.mixture import Corpora
 from maskery.edit import Edit
 from maskery.explain.chips import STYLE, chips, legend
+from maskery.explain.drawn import SIGN, Generator
 from maskery.explain.words import words_of
 from maskery.feed import Feed
 from maskery.inspection import Line, Rates, rates, visits
@@ -49,21 +50,24 @@ def corrupted_rows(
     return rows_picture(feed, rates(feed, MEASURED, step), rows)
 
 
-def rows_picture(feed: Feed, found: Rates, rows: int = SHOWN) -> Picture:
-    """The first rows of a feed beside what was measured."""
+def rows_picture(feed: Feed, found: Rates, rows: int = SHOWN, generator: Generator | None = None) -> Picture:
+    """The first rows of a feed, with what a generator puts into them, beside what was measured."""
     words = words_of("en")
     parts: list[Markup] = []
     edits: set[Edit] = set()
-    for step, phase, epochs, numbers in visits(feed, rows, found.step):
-        held = feed.corrupted(step, phase, epochs, numbers)
+    for visit in visits(feed, rows, found.step):
+        held = feed.corrupted(*visit)
+        drawn = None if generator is None else generator.read(feed, visit, held)
         edits |= {Edit(code) for code in np.unique(held.edit)}
         for place in range(len(held)):
-            parts.append(tag("p", row_title(feed, phase, held, place), {"class": "mk-about"}))
-            parts.append(chips(held, place, feed.corpus.tokenizer, words))
+            parts.append(tag("p", row_title(feed, visit[1], held, place), {"class": "mk-about"}))
+            parts.append(chips(held, place, feed.corpus.tokenizer, words, drawn=drawn))
     warned = [tag("p", f"warning: {warning}") for warning in found.warnings]
     body = joined([STYLE, legend(edits, words), *parts, _rate_table(found), *_length_table(found), *warned])
     over = f"{found.measured.rows:,} rows, {found.measured.tokens:,} positions{found.since}"
     note = f"Measured over {over}. A line below tokens holds a word together."
+    if generator is not None:
+        note += f" Behind {SIGN} stands what the generator of {generator.run} drew: the model reads this."
     return Picture(f"Rows of {found.recipe} as training reads them", body, note=note)
 
 

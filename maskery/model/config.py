@@ -181,7 +181,10 @@ class Architecture(Config):
     @model_validator(mode="after")
     def _whole_heads(self) -> Architecture:
         if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+            raise ValueError(
+                f"width {self.width} is not a multiple of heads {self.heads}; set heads = "
+                f"{_divisor(self.width, self.heads)}, or width = {-(-self.width // self.heads) * self.heads}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -189,19 +192,32 @@ class Architecture(Config):
         if self.positions == "t5" and self.clip <= self.buckets // 4:
             raise ValueError(
                 f"clip {self.clip} leaves no room for buckets that grow: {self.buckets} buckets tell the distances "
-                f"below {self.buckets // 4} exactly; clip = 128"
+                f"below {self.buckets // 4} exactly; set clip = {max(128, 2 * self.buckets)}"
             )
         return self
 
     @model_validator(mode="after")
     def _whole_groups(self) -> Architecture:
         if self.layers % self.groups:
-            raise ValueError(f"layers {self.layers} is not a multiple of groups {self.groups}")
+            raise ValueError(
+                f"layers {self.layers} is not a multiple of groups {self.groups}; set groups = "
+                f"{_divisor(self.layers, self.groups)}"
+            )
         if self.decoder % self.groups:
-            raise ValueError(f"the decoder's layers {self.decoder} are not a multiple of groups {self.groups}")
+            raise ValueError(
+                f"the decoder's layers {self.decoder} are not a multiple of groups {self.groups}; set groups = "
+                f"{_divisor(self.decoder, self.groups)}"
+            )
         if self.groups > 1 and self.share == "none":
-            raise ValueError(f"groups {self.groups} share nothing while share is 'none'")
+            raise ValueError(
+                f"groups {self.groups} share nothing while share is 'none'; set share = 'all', or groups = 1"
+            )
         return self
+
+
+def _divisor(whole: int, near: int) -> int:
+    """The largest divisor that is no larger than `near`."""
+    return next(each for each in range(min(whole, near), 0, -1) if whole % each == 0)
 
 
 class Shape(Architecture):
@@ -230,10 +246,14 @@ class ModelConfig(Architecture):
             raise ValueError("generator.width = 0 means that there is no generator: set it, for example to 0.25")
         if asked.heads and self.generator_width % asked.heads:
             raise ValueError(
-                f"the generator's width {self.generator_width} is not a multiple of its heads {asked.heads}"
+                f"the generator's width {self.generator_width} is not a multiple of its heads {asked.heads}; set "
+                f"generator.heads = {_divisor(self.generator_width, asked.heads)}, or 0 for as many as are usual"
             )
         if asked.layers % self.groups:
-            raise ValueError(f"the generator's layers {asked.layers} are not a multiple of groups {self.groups}")
+            raise ValueError(
+                f"the generator's layers {asked.layers} are not a multiple of groups {self.groups}; set "
+                f"generator.layers = {-(-asked.layers // self.groups) * self.groups}, or 0 for as many as the model has"
+            )
         return self
 
     @property

@@ -55,5 +55,5 @@ SMOOTHED = ("next_token",)
 class ObjectiveConfig(Config):
     weight: float = Field(1.0, ge=0)
     smoothing: float = Field(0.0, ge=0, lt=1)
-    """next_token: the share of every answer that all tokens of the vocabulary have alike (Szegedy et al. 2016). The loss
-    in training has it, what is measured has not."""
+    """next_token: the share of every answer that all tokens of the vocabulary have alike (Szegedy et al. 2016). The
+    loss in training has it, what is measured has not."""

@@ -84,14 +84,16 @@ class Picture:
 def require_place(path: str | Path) -> Path:
     """The path, if a picture can be saved there: to be asked before long work."""
     path = Path(path)
+    if path.is_dir():
+        inside = path / "picture.html"
+        raise InputError("is a folder", where=path, repair=f"name a file that ends in .html or .svg, such as {inside}")
     if path.suffix not in (".html", ".svg"):
+        ending = path.suffix.lower() if path.suffix.lower() in (".html", ".svg") else ".html"
         raise InputError(
             f"a picture cannot be saved as {path.suffix or 'a file without a suffix'}",
             where=path,
-            repair=f"name it {path.stem}.html",
+            repair=f"name it {path.stem}{ending}",
         )
-    if path.is_dir():
-        raise InputError("is a folder", where=path, repair="name a file that ends in .html")
     if not path.parent.is_dir():
         raise InputError("no such folder", where=path.parent, repair=f"mkdir -p {path.parent}")
     return path

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from maskery.knowledge.config import SYNONYM_FILES
+from maskery.model.config import RELATIVE
 from maskery.objectives.config import ASKED_OF_GENERATOR, PAIR_OF
 from maskery.recipes.decoders import (
     chosen_that_are_gone,
@@ -100,6 +101,20 @@ def segments_too_few(recipe: Recipe) -> Refusal | None:
         reason="there is one segment embedding and rows have two segments",
         repair="model.segments = 2, or 0 for no segment embedding",
     )
+
+
+def distances_without_positions(recipe: Recipe) -> Refusal | None:
+    """They would change nothing, but no type of Hugging Face knows them, so the folder would be of our own."""
+    model, readers = recipe.model, {"clip": list(RELATIVE), "buckets": ["t5"]}
+    for name, schemes in readers.items():
+        usual = type(model).model_fields[name].default
+        if model.positions not in schemes and getattr(model, name) != usual:
+            return Refusal(
+                piece=f"model.{name}",
+                reason=f'model.positions = "{model.positions}" tells no distances that it could be about',
+                repair=f"--set model.{name}={usual}, or model.positions = {either(schemes)}",
+            )
+    return None
 
 
 def chosen_without_corruption(recipe: Recipe) -> Refusal | None:
@@ -277,6 +292,7 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_weight,
     segments_too_few,
     third_segment_without_vector,
+    distances_without_positions,
     modes_without_vectors,
     mixture_without_kind,
     prefix_without_target,

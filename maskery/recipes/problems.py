@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
@@ -26,9 +27,19 @@ def recipe_error(error: ValidationError, top: type[BaseModel], layers: Sequence[
         found.append((_place(location, layers), sentence))
     repair = "`maskery recipes show bert` prints every key with a value that works"
     if len(found) == 1:
-        return RecipeError(found[0][1], where=found[0][0], repair=repair)
+        place, sentence = found[0]
+        cause, concrete = _apart(sentence) if detail["type"] == "value_error" else (sentence, "")
+        return RecipeError(cause, where=place, repair=concrete or repair)
     lines = "".join(f"\n  {place}: {sentence}" for place, sentence in found)
     return RecipeError(f"{len(found)} problems in the recipe{lines}", repair=repair)
+
+
+def _apart(sentence: str) -> tuple[str, str]:
+    """ "what is wrong; what to do" -> both; a check of our own may also end in ": set ..." and the like."""
+    cause, mark, repair = sentence.rpartition("; ")
+    if not mark and (found := re.search(r": (?=(set|--set|leave) )", sentence)):
+        cause, repair = sentence[: found.start()], sentence[found.end() :]
+    return (cause, repair) if cause else (sentence, "")
 
 
 def _sentence(kind: str, message: str, location: Location, top: type[BaseModel], data: Tables) -> str:

@@ -26,13 +26,33 @@ _TWO = (Mode.FULL, Mode.PREFIX)
 def modes(config: VisibilityConfig, row_keys: Keys) -> NDArray[np.uint8] | None:
     """(B,) a `Mode` for each row; None where all rows are read as the network reads, which needs no word: in full, or
     by a visibility that is no mode."""
-    kinds = {mode.kind: mode for mode in Mode}
-    if not config.mixed and (config.kind == "full" or config.kind not in kinds):
+    codes = _codes(config)
+    if codes is None:
         return None
-    codes = np.array([kinds[kind] for kind in config.shares], dtype=np.uint8)
     edges = np.cumsum(list(config.shares.values()))
     # Divided by the last edge, so that rounding leaves no gap above it.
     return codes[np.searchsorted(edges / edges[-1], uniform(row_keys, "mode"), side="right")]
+
+
+def _codes(config: VisibilityConfig) -> NDArray[np.uint8] | None:
+    """The modes that have a share of the rows."""
+    kinds = {mode.kind: mode for mode in Mode}
+    if not config.mixed and (config.kind == "full" or config.kind not in kinds):
+        return None
+    return np.array([kinds[kind] for kind in config.shares], dtype=np.uint8)
+
+
+def with_every_mode(config: VisibilityConfig, drawn: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    """The draws of some rows, with every mode that has a share: one that is missing, however small its share, takes
+    the last place of one that is there twice."""
+    codes = _codes(config)
+    if codes is None or drawn is None:
+        return None
+    changed = drawn.copy()
+    for code in codes[~np.isin(codes, drawn)]:
+        twice = np.flatnonzero(np.bincount(changed)[changed] > 1)
+        changed[twice[-1]] = code
+    return changed
 
 
 def in_full(rows: Rows) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,12 @@ from maskery.model.transformer import Network
 from maskery.phases import Phase, phases_of
 from maskery.recipes.recipe import Recipe
 from maskery.rows.config import MODE_SEGMENTS
-from maskery.rows.modes import BEGINS_AS
+from maskery.rows.modes import BEGINS_AS, with_every_mode
 from maskery.system import System
 from maskery.train import machine, precision
 from maskery.train.config import OPTIMIZERS
 from maskery.train.loop import Trainer
-from maskery.train.memory import choose_micro, lane_bytes
+from maskery.train.memory import MicroBatch, choose_micro, lane_bytes
 from maskery.train.ranks import Ranks
 
 Say = Callable[[str], None]
@@ -45,12 +46,14 @@ def build_trainer(
     feed = Feed(recipe, corpus, training.seed)
     if training.phases and len(phases) < len(training.phases):
         say(f"{training.steps} steps leave no step to {len(training.phases) - len(phases)} of the recipe's phases")
+    chosen = [_micro(phase, system, feed, ranks, say) for phase in phases]
     return Trainer(
         recipe=recipe,
         feed=feed,
         system=system,
         optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
-        micro=[_micro(phase, system, feed, ranks, say) for phase in phases],
+        micro=[each.rows for each in chosen],
+        planned=max(each.bytes for each in chosen),
         workers=workers,
         device=device,
         ranks=ranks,
@@ -75,7 +78,7 @@ def _require_rows(phases: tuple[Phase, ...], world: int, fsdp: bool) -> None:
         )
 
 
-def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> int:
+def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> MicroBatch:
     """Rows of one forward pass, the same on every rank."""
     few, training = first_rows(feed, 8), feed.recipe.training
     parameters = sum(p.numel() for p in system.parameters())
@@ -93,7 +96,7 @@ def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> 
     peak = f"about {chosen.bytes / 2**20:.0f} MiB at the peak"
     each = f" of each of {ranks.world} ranks" if ranks.world > 1 else ""
     say(f"micro-batch: {chosen.rows} rows{where} ({chosen.reason}); {peak}{each}")
-    return min(ranks.gather(chosen.rows))
+    return replace(chosen, rows=min(ranks.gather(chosen.rows)))
 
 
 def first_rows(feed: Feed, rows: int) -> Batch:
@@ -103,12 +106,11 @@ def first_rows(feed: Feed, rows: int) -> Batch:
 
 
 def rows_of_every_mode(feed: Feed) -> Batch:
-    """The first two rows, and the first of every mode where rows differ in how they are read."""
-    phase, epochs, numbers = feed.numbers(0)
-    drawn = feed.modes(phase, epochs, numbers)
-    first = np.arange(2) if drawn is None else np.unique(np.append([0, 1], np.unique(drawn, return_index=True)[1]))
-    some = first[first < len(numbers)]
-    return feed.make(0, phase, epochs[some], numbers[some])
+    """The first rows: two, or where rows differ in how they are read enough to have one of every mode among them."""
+    visibility, phase = feed.recipe.visibility, feed.phases[0]
+    some = np.arange(2 * len(visibility.shares), dtype=np.int64)
+    epochs, numbers = feed.order(phase).visit(some)
+    return feed.make(0, phase, epochs, numbers, with_every_mode(visibility, feed.modes(phase, epochs, numbers)))
 
 
 def require_no_leak(trainer: Trainer) -> None:

@@ -20,6 +20,8 @@ ASKED_EVERYWHERE = ("next_token", "replaced_token", *EVERY)
 """Heads that are asked at every slot."""
 RATE = 0.15
 """Of chosen tokens, for a model whose recipe is not known."""
+_TOKENS_A_WORD = 1.5
+"""Between those of English (1.1) and Chinese (1.7) text, as InfoWord's runs of words were counted."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,14 @@ class Needs:
     """Distinct numbers that are trained, those of a generator too."""
     read: int
     """Numbers of the model alone."""
+    besides: int = 0
+    """Slots that are read below each row in training: what a question has made of it."""
 
     def training(self, rows: int, length: int) -> int:
         """Bytes at the peak of a training step with micro-batches of `rows`."""
         second = None if self.generator is None else (self.generator.shape, self.generator.reads)
-        return peak_bytes(self.model.shape, self.parameters, length, rows, self.model.reads, second)
+        slots = length + self.besides
+        return peak_bytes(self.model.shape, self.parameters, slots, rows, self.model.reads, second)
 
     def reading(self, rows: int, length: int) -> int:
         return reading_bytes(self.model.shape, self.read, length, rows)
@@ -86,9 +91,11 @@ class Needs:
 
     def operations(self, length: int) -> dict[str, Any]:
         """Multiplications and additions a token in rows of `length`: reading without a head; training with heads over
-        the vocabulary where they are asked, and with the generator."""
+        the vocabulary where they are asked, with the generator, and with what is read below each row."""
         every = [self.model, *([self.generator] if self.generator else [])]
         forward = sum(forward_flops(each.shape, length, each.reads, each.tokens) for each in every)
+        if self.besides:
+            forward += self.besides / length * forward_flops(self.model.shape, self.besides)
         return {
             "length": length,
             "forward_per_token": round(forward_flops(self.model.shape, length)),
@@ -106,4 +113,13 @@ def needs_of(whole: Whole, recipe: Recipe | None = None) -> Needs:
         generator=None if small is None else load_of(small.network.shape, small.heads, rate, moved),
         parameters=whole.parameters()["total"],
         read=whole.own,
+        besides=0 if recipe is None else _besides(recipe),
     )
+
+
+def _besides(recipe: Recipe) -> int:
+    """Slots of the two rows that a contrast makes of each row's hidden run of words, [CLS] and [SEP] with them."""
+    runs = recipe.corruption.ngram
+    if "contrast" not in recipe.objectives or not runs.longest:
+        return 0
+    return round(2 * (2 + _TOKENS_A_WORD * (runs.shortest + runs.longest) / 2))

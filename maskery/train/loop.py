@@ -27,6 +27,7 @@ from maskery.recipes.recipe import Recipe
 from maskery.system import System
 from maskery.train.comparing import compared
 from maskery.train.lanes import LaneMemory
+from maskery.train.machine import Heap
 from maskery.train.optimizers import Optimizer
 from maskery.train.precision import Precision
 from maskery.train.ranks import Ranks
@@ -122,6 +123,8 @@ class Trainer:
     ranks: Ranks = field(default_factory=Ranks)
     precision: Precision = field(default_factory=Precision)
     fsdp: bool = False
+    planned: int = 0
+    """Bytes at the peak of a step, as estimated; 0: not known."""
     replicas: Replicas | None = None
     tried: set[tuple[int, int]] = field(default_factory=set)
     """(phase, rows of a forward pass) that are known to fit on every rank."""
@@ -164,6 +167,7 @@ class Trainer:
         last = self.recipe.training.steps
         self.spread()
         self.system.train(self._drops)
+        heap = Heap(self.planned) if self.planned else None
         began, note = time.perf_counter(), ""
         while self.step < last:
             ranks = self.ranks
@@ -183,6 +187,8 @@ class Trainer:
                     if self.precision.scale < scale:
                         note = f"step {self.step + 1} was redone with the loss times {self.precision.scale:g}: overflow"
                     yield self._move(gradient, began, note)
+                    if heap is not None:
+                        heap.look(self.step)
                     began, note = time.perf_counter(), ""
                     self.system.train(self._drops)
 

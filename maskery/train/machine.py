@@ -53,11 +53,54 @@ def _keep_memory() -> bool:
     By default every large block goes back to the system when freed and is handed out again page by page, zeroed: at
     small model sizes that costs as much as the arithmetic. Only glibc knows these settings; elsewhere nothing happens.
     """
-    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+    library = _glibc()
+    if library is None:
         return False
     trim_threshold, mmap_max = -1, -4
-    mallopt = ctypes.CDLL(None).mallopt
-    return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, 2**31 - 1))
+    return bool(library.mallopt(mmap_max, 0)) and bool(library.mallopt(trim_threshold, 2**31 - 1))
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if sys.platform == "linux" and platform.libc_ver()[0] == "glibc" else None
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as told:
+            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def give_back() -> None:
+    """Return freed memory to the system; what is in use stays where it is."""
+    library = _glibc()
+    if library is not None:
+        library.malloc_trim(0)
+
+
+class Heap:
+    """Watches over the memory that is kept for the next step. Freed blocks of many sizes leave holes that fit nothing
+    new, so a long run can grow to several times what it uses; then all holes are given back at once."""
+
+    EVERY = 8
+    """Steps between two looks, which take microseconds."""
+    MARGIN = 1.25
+    """So much more than planned is no reason: to take pages anew costs time."""
+
+    def __init__(self, planned: int) -> None:
+        """`planned` for a step, beyond what the process has now."""
+        self.limit = resident() + int(self.MARGIN * planned)
+
+    def look(self, step: int) -> bool:
+        """Whether memory was given back. Where that did not help, the process really needs more than was planned."""
+        if step % self.EVERY or resident() <= self.limit:
+            return False
+        give_back()
+        self.limit = max(self.limit, int(self.MARGIN * resident()))
+        return True
 
 
 def device() -> torch.device:

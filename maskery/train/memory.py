@@ -60,7 +60,17 @@ def _layer_bytes(shape: Shape, length: int, asking: int) -> int:
     )
     masks = _mask(shape.dropout, 2 * width) + _mask(shape.attention_dropout, shape.heads * keys)
     read = 3 * width  # input, keys and values
-    return keys * _FLOAT * read + asking * (_FLOAT * floats + masks)
+    plain = _distance_bytes(shape, length) if asking < length else 0
+    return keys * _FLOAT * read + asking * (_FLOAT * floats + masks + plain)
+
+
+def _distance_bytes(shape: Shape, length: int) -> int:
+    """What the plain operations of maskery.model.relative keep for each query beside its weights: the row of every
+    key's distance, terms of all distances, and the weights that dropout left. Only some slots ask in this way."""
+    keys, terms = {"nezha": (2, 1), "shaw": (2, 2), "t5": (1, 0)}.get(shape.positions, (0, 0))
+    told = shape.heads * (2 * shape.clip + 1)
+    thinned = shape.heads * length if keys and level(shape.attention_dropout) else 0
+    return _NUMBER * keys * length + _FLOAT * (terms * told + thinned)
 
 
 def _mask(p: float, elements: int) -> int:

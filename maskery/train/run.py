@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,7 @@ from maskery.checkpoint.folder import beside, save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.corpus.mixture import Corpora
-from maskery.errors import CheckpointError, DiskError, ExistsError, RecipeError, Stopped
+from maskery.errors import CheckpointError, DiskError, ExistsError, InputError, RecipeError, Stopped
 from maskery.feed import Feed
 from maskery.knowledge.load import fingerprints
 from maskery.recipes.recipe import Recipe, diff
@@ -82,7 +82,7 @@ def pretrain(
     machine.prepare()
     folder = RunFolder(Path(out))
     source = None if start_from is None else str(Path(start_from).resolve())
-    with joined(say) as ranks, locked(folder.path) if ranks.first else nullcontext():
+    with joined(say) as ranks, _held(folder.path, ranks, resume):
         say = say if ranks.first else said_nowhere
         recipe = _with_precision(recipe, folder, ranks, resume, say)
         started = ranks.from_first(lambda: _open_folder(folder, recipe, corpus, resume, source, say))
@@ -99,6 +99,12 @@ def pretrain(
             raise _to_be_resumed(error, folder) from None
         ranks.wait()
     return Run(folder.path)
+
+
+def _held(path: Path, ranks: Ranks, resume: bool) -> AbstractContextManager[None]:
+    """The run's lock, which makes its folder; so whether there is a run to go on with is asked before."""
+    ranks.from_first(lambda: require_run(path, resume))
+    return locked(path) if ranks.first else nullcontext()
 
 
 def _is_finished(folder: RunFolder, say: Say) -> bool:
@@ -154,8 +160,17 @@ def _to_be_resumed(error: DiskError, folder: RunFolder) -> DiskError:
     )
 
 
+def require_run(path: Path, resume: bool) -> None:
+    """Refuse to go on with what is not there: a mistyped --out would begin a long run anew, and look like the old."""
+    if resume and not path.exists():
+        raise InputError(
+            "there is no run to go on with", where=path, repair="begin one with the same command without --resume"
+        )
+
+
 def occupied(path: Path, resume: bool) -> bool:
     """Whether something is at `path`, which only resuming allows."""
+    require_run(path, resume)
     if not path.exists() or (path.is_dir() and all(each.name == LOCK for each in path.iterdir())):
         return False
     if not resume:
@@ -169,7 +184,7 @@ def _open_folder(
     """Whether there is a run to go on with; what contradicts it is refused."""
     if not occupied(folder.path, resume):
         if resume:
-            say(f"{folder.path}: there is no run to go on with; starting a new one from the first step")
+            say(f"{folder.path}: the run was stopped before it had written anything; starting anew")
         return False
     if not folder.begun:
         if _hardly_begun(folder.path):

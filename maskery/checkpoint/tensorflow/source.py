@@ -50,7 +50,15 @@ def _checkpoint(path: Path) -> Path:
     if path.suffix in (".zip", ".gz", ".tgz", ".tar"):
         raise CheckpointError("is an archive", where=path, repair="unpack it and give the folder")
     _refuse_first_format([path])
-    raise CheckpointError("is no checkpoint", where=path, repair=f"give the folder: {path.parent}")
+    if any(path.parent.glob(f"*{INDEX}")):
+        raise CheckpointError("is no checkpoint", where=path, repair=f"give the folder: {path.parent}")
+    raise CheckpointError("is no checkpoint, and none is beside it", where=path, repair=_files_of(path))
+
+
+def _files_of(path: Path) -> str:
+    """What a checkpoint of this name would be made of."""
+    name = path.name if path.suffix == ".ckpt" else "bert_model.ckpt"
+    return f"fetch {name}{INDEX} and {name}.data-00000-of-00001 into {path.parent}: these two are a checkpoint"
 
 
 def _in_folder(folder: Path) -> Path:
@@ -71,6 +79,9 @@ def _in_folder(folder: Path) -> Path:
             repair=f"fetch {index} into the folder",
         )
     _refuse_first_format(sorted(each for each in folder.iterdir() if each.is_file()))
+    alone = sorted(each for each in folder.glob("*.ckpt") if each.is_file())
+    if alone:
+        raise CheckpointError(f"{alone[0].name} alone is no checkpoint", where=folder, repair=_files_of(alone[0]))
     inside = sorted({each.parent for each in folder.glob(f"*/*{INDEX}")})
     if inside:
         raise CheckpointError(
