@@ -26,6 +26,18 @@ FieldOption = Annotated[
     str,
     typer.Option("--field", metavar="NAME|N", help="Field or column that is the text; N: a table without header."),
 ]
+PairsOption = Annotated[
+    str | None,
+    typer.Option("--pairs", metavar="SOURCE,TARGET", help="Columns of a text and of what is to be written for it."),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target-tokenizer", metavar="DIR|FILE|train", help="With --pairs: another one for the targets."),
+]
+DictionaryOption = Annotated[
+    list[Path] | None,
+    typer.Option("--dictionary", metavar="FILE", help="Words to keep together, one a line; may be repeated."),
+]
 KeepOption = Annotated[
     bool, typer.Option("--keep-duplicates", help="Keep documents that are exact copies of earlier ones.")
 ]
@@ -42,17 +54,11 @@ def build(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.")],
     format: FormatOption = None,
     field: FieldOption = "text",
-    pairs: Annotated[
-        str | None,
-        typer.Option("--pairs", metavar="SOURCE,TARGET", help="Columns of a text and of what is to be written for it."),
-    ] = None,
+    pairs: PairsOption = None,
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", metavar="DIR|FILE|train", help="A tokenizer to use, or train for a new one.")
     ] = "train",
-    target_tokenizer: Annotated[
-        str | None,
-        typer.Option("--target-tokenizer", metavar="DIR|FILE|train", help="With --pairs: another one for the targets."),
-    ] = None,
+    target_tokenizer: TargetOption = None,
     kind: Annotated[
         str, typer.Option("--kind", metavar="wordpiece|bpe|unigram|char", help="What to train.")
     ] = "wordpiece",
@@ -62,10 +68,7 @@ def build(
     words: Annotated[
         str, typer.Option("--words", metavar="auto|none", help="How words are found: auto or none.")
     ] = "auto",
-    dictionary: Annotated[
-        list[Path] | None,
-        typer.Option("--dictionary", metavar="FILE", help="Words to keep together, one a line; may be repeated."),
-    ] = None,
+    dictionary: DictionaryOption = None,
     keep_duplicates: KeepOption = False,
     heldout: Annotated[float, typer.Option("--heldout", help="Share of the documents set aside.")] = 0.01,
     workers: Annotated[
@@ -105,10 +108,7 @@ def build(
     for note in remarks(made):
         say(note)
     emit_json(summary(made)) if as_json else print_counts(made)
-    recipe = "bert" if len(made.documents("train")) > 1 else "roberta"  # pairs need a second document
-    if made.pairs:
-        recipe = "transformer"
-    say(f"look at its rows: maskery inspect {recipe} --corpus {out}")
+    say(f"look at its rows: maskery inspect {_recipe_for(made)} --corpus {out}")
 
 
 app.command()(mark)
@@ -123,6 +123,13 @@ def _columns(pairs: str | None) -> tuple[str, str] | None:
 
         raise InputError(f"--pairs {pairs}: two columns are needed", repair="--pairs SOURCE,TARGET, such as 1,2")
     return source.strip(), target.strip()
+
+
+def _recipe_for(made: Corpus) -> str:
+    """One that can read the corpus: pairs of sentences need a second document."""
+    if made.pairs:
+        return "transformer"
+    return "bert" if len(made.documents("train")) > 1 else "roberta"
 
 
 def _told(update: Update) -> Progress:

@@ -93,9 +93,8 @@ def build(
 
     files: files, folders, or "-" for stdin; their formats go by their names, or by `format` (text, jsonl, csv, tsv,
         parquet). `field` is the field or column that holds the text.
-    pairs: the fields or columns of a source and of its target: every record is a pair of texts, for a model that
-        writes the second when it reads the first. `target_tokenizer` gives the targets a vocabulary of their own;
-        None: both have one.
+    pairs: the fields of a source and its target, for a model that writes the second when it reads the first;
+        `target_tokenizer` gives targets a vocabulary of their own.
     kind, vocab, lowercase: belong to tokenizer="train"; vocab=None is chosen by the length of the text, lowercase=None
         is True for wordpiece.
     dictionary: a file of words that are kept together; or a list of words (strings) and files (`Path`).
@@ -111,19 +110,20 @@ def build(
     _check_options(out, tokenizer, kind, vocab, heldout, workers, duplicates)
     require_writable(out.parent)
     field, target = _fields(field, pairs, target_tokenizer)
-    options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates}
-    options["pairs"] = None if pairs is None else list(pairs)
     given, theirs = _given(tokenizer), _given(target_tokenizer)
+    options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates, "pairs": pairs}
     options |= {"tokenizer": "given" if given else "train", "kind": None if given else kind, "vocab": vocab}
     options |= {"words": words, "dictionary": _described(terms), "heldout": heldout, "errors": how}
     with gathered(files, format, field, progress or _silent, target) as (sources, notes):
         total = sum(source.size for source in sources)
         walks = _Walks(progress, total, trains=(given is None) + (target_tokenizer == "train"))
         text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))
-        two = target_tokenizer is not None
-        made = given or _train(text, kind, vocab, lowercase, walks, _FIRST if two else _BOTH)
-        if target_tokenizer == "train":
-            theirs = _train(text, kind, vocab, lowercase, walks, _SECOND)
+
+        def trained(sides: Sequence[int]) -> Tokenizer:
+            return _train(text, kind, vocab, lowercase, walks, sides)
+
+        made = given or trained(_BOTH if target_tokenizer is None else _FIRST)
+        theirs = trained(_SECOND) if target_tokenizer == "train" else theirs
         if not made.frames_as_rows:
             notes.append(_OTHER_FRAME.format(theirs=" ".join(made.shown(made.encode("a", "b")[0])), **made.names))
         count = (_cores() if total > _SMALL else 0) if workers is None else workers
