@@ -41,8 +41,8 @@ def recipes(found: dict[str, Any]) -> Cells:
                 f"{each['batch']}",
                 f"{each['steps']:,}",
                 f"{each['runs'][0]['tokens']:,}",
-                _share(masked),
-                "" if first else _difference(masked),
+                share(masked),
+                "" if first else difference(masked),
                 f"{masked['loss']:.3f}",
                 "" if each["own_accuracy"] is None else f"{100 * each['own_accuracy']:.2f}",
             ]
@@ -58,7 +58,7 @@ def questions(found: dict[str, Any]) -> Cells:
         published = PUBLISHED.get(tuple(each["trained_with"]))
         beside = "" if published is None else " / ".join(f"{published[name]:.1f}" for name in QUESTIONS)
         asked = [_asked(each, question) for question in QUESTIONS]
-        cells.append([each["label"], "" if each["masked"] is None else _share(each["masked"]), *asked, beside])
+        cells.append([each["label"], "" if each["masked"] is None else share(each["masked"]), *asked, beside])
     return cells
 
 
@@ -72,14 +72,14 @@ def recipe_questions(found: dict[str, Any]) -> Cells:
 
 def _asked(each: dict[str, Any], question: str) -> str:
     asked = each["questions"].get(question)
-    return "" if asked is None else _share(asked) + FRESH * (asked["head"] == "fresh")
+    return "" if asked is None else share(asked) + FRESH * (asked["head"] == "fresh")
 
 
-def _share(asked: dict[str, Any]) -> str:
+def share(asked: dict[str, Any]) -> str:
     low, high = asked["interval"]
     return f"{100 * asked['accuracy']:.2f} [{100 * low:.2f}, {100 * high:.2f}]"
 
 
-def _difference(asked: dict[str, Any]) -> str:
+def difference(asked: dict[str, Any]) -> str:
     low, high = asked["difference_interval"]
     return f"{100 * asked['difference']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"

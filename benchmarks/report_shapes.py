@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.report_recipes import difference, share
+
 Cells = list[list[str]]
 MIB = 2**20
 FILES = {
@@ -46,15 +48,12 @@ def shapes(found: dict[str, Any]) -> Cells:
     cells = []
     for each in found["variants"]:
         masked, run = each["masked"], found["shapes"][each["label"]]
-        low, high = masked["difference_interval"]
         area = run["own"].get("eval/replaced_token/auc")
         cells.append(
             [
                 each["label"],
                 share(masked),
-                ""
-                if each is found["variants"][0]
-                else f"{100 * masked['difference']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]",
+                "" if each is found["variants"][0] else difference(masked),
                 f"{masked['loss']:.3f}",
                 "" if area is None else f"{area:.3f}",
                 f"{run['parameters']['total']:,}",
@@ -87,12 +86,6 @@ def shape_speed(found: dict[str, Any]) -> Cells:
         [row["name"], row["size"], f"{row['dropout']:g}", f"{row['length']}", f"**{row['ratio']:.2f}**"]
         for row in found["rows"]
     ]
-
-
-def share(asked: dict[str, Any]) -> str:
-    """In %, with its interval."""
-    low, high = asked["interval"]
-    return f"{100 * asked['accuracy']:.2f} [{100 * low:.2f}, {100 * high:.2f}]"
 
 
 TABLES = {"shapes": shapes, "probe": probe, "longer_rows": longer_rows, "shape_speed": shape_speed}

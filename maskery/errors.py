@@ -110,3 +110,11 @@ class Stopped(MaskeryError):
     def __init__(self, cause: str, *, signal_number: int, repair: str | None = None) -> None:
         self.exit_code = 128 + signal_number
         super().__init__(cause, repair=repair)
+
+
+class Unfit(ValueError):
+    """Values of a config that do not go together: what a validator raises, so that its repair is told as one."""
+
+    def __init__(self, cause: str, repair: str) -> None:
+        super().__init__(f"{cause}; {repair}")
+        self.cause, self.repair = cause, repair

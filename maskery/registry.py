@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from maskery.errors import UnknownName
+from maskery.errors import Unfit, UnknownName
 
 T = TypeVar("T")
 
@@ -43,6 +43,6 @@ class Registry(Generic[T]):
             try:
                 return self.check(name)
             except UnknownName as error:
-                raise ValueError(f"{error.cause}; {error.repair}") from None
+                raise Unfit(error.cause, error.repair or "") from None
 
         return validate

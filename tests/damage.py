@@ -17,10 +17,11 @@ FOREIGN = [
 """Values that a field may not expect."""
 
 
-def tries(number: int):
-    """As many examples in the suite; ten times as many where new ones are looked for (`make grid`)."""
+def tries(number: int, *, slow: bool = False):
+    """As many examples in the suite; ten times as many where new ones are looked for (`make grid`). `slow`: each writes
+    files, which hypothesis would warn of."""
     many = number * 10 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else number
-    return settings(max_examples=many, suppress_health_check=list(HealthCheck))
+    return settings(max_examples=many, suppress_health_check=list(HealthCheck) if slow else [])
 
 
 def survives(act, *arguments):

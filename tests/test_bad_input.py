@@ -262,7 +262,7 @@ def test_an_existing_run(refused):
     err = refused(*train(out="run"))
     assert "run: is already there" in err
     assert "--resume" in err
-    assert "text.txt: is a file, not a folder" in refused(*train(out="text.txt/run"))
+    assert "text.txt: is a file, not a folder" in refused(*train("--resume", out="text.txt/run"))
 
 
 def test_a_flipped_byte_in_a_checkpoint(refused, place, ground):

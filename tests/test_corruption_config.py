@@ -18,9 +18,9 @@ INFILL = "{ mask = 0.0, random = 0.0, keep = 0.0, infill = 1.0 }"
 WRONG = {
     "corruption.replace.mask=0.5": r"shares sum to 0.7, not to 1: mask 0.5 \+ random 0.1 \+ keep 0.1",
     "corruption.replace={ mask = 0.0, random = 0.0, keep = 0.0 }": "shares sum to 0, not to 1: all are 0",
-    "corruption.span.p=0.5": "law 'single' does not read 'p'\n  repair: leave it out, or set it back to its de",
-    "corruption.span={ law = 'weights', weights = [1.0], mean = 2.0 }": "'weights' does not read 'mean'\n  repair: it",
-    "corruption.span={ law = 'geometric', mean = 2.0 }": "does not read 'mean'\n  repair: it reads p and longest",
+    "corruption.span.p=0.5": r"does not read 'p'\s+repair: leave it out, or set it back to its default .0.2",
+    "corruption.span={ law = 'weights', weights = [1.0], mean = 2.0 }": "'weights' does not read 'mean'; it reads weig",
+    "corruption.span={ law = 'geometric', mean = 2.0 }": "does not read 'mean'; it reads p and longest",
     "corruption.span.law=weights": "needs weights .*, and has .*\n  repair: for example weights = ",
     "corruption.span={ law = 'weights', weights = [0.0, 0.0] }": "one of them above 0",
     "corruption.span={ law = 'weights', weights = [0.5, -0.1] }": "not negative",

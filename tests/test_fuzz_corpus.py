@@ -11,7 +11,7 @@ from maskery.corpus.store import DATA, Corpus
 from maskery.files import sealed
 
 NAMES = [*DATA, "manifest.json", "tokenizer.json", "vocab.txt"]
-FEW = tries(20)
+FEW = tries(20, slow=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_a_manifest_of_another_form_under_a_good_seal(folder):
     data = (folder / "manifest.json").read_bytes()
     plain = {key: value for key, value in json.loads(data).items() if key != "seal"}
 
-    @tries(100)
+    @tries(100, slow=True)
     @given(exchanges(json.dumps(plain).encode()))
     def check(changed):
         value = json.loads(changed)

@@ -23,7 +23,7 @@ from maskery.text.tokenizer import Tokenizer
 TOKENIZER = word_tokenizer()
 RECIPES = {"bert": ("bert", {}), "roberta": ("roberta", {}), "own": ("bert", {"model__norm": "pre"})}
 NAMES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"]
-FEW = tries(20)
+FEW = tries(20, slow=True)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_every_value_of_a_config(folders, kind):
     """Sizes that no memory holds are refused before anything is made."""
     data = (folders / kind / "config.json").read_bytes()
 
-    @tries(60)
+    @tries(60, slow=True)
     @given(exchanges(data))
     def check(damaged):
         opened(folders / kind, "config.json", damaged)

@@ -12,7 +12,7 @@ from maskery.errors import CheckpointError
 from maskery.train.folder import RunFolder
 from maskery.train.run import _open_folder
 
-FEW = tries(30)
+FEW = tries(30, slow=True)
 RECIPE = tiny_recipe(model__layers=1, training__steps=3, training__save_every=1)
 
 

@@ -86,14 +86,21 @@ def test_killed_at_random_moments_and_resumed_until_done(corpus, whole, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("number", "workers", "code"),
-    [(signal.SIGTERM, "0", 143), (signal.SIGTERM, "2", 143), (signal.SIGINT, "2", 130), (signal.SIGINT, "0", 130)],
+    ("number", "workers", "code", "alone"),
+    [
+        (signal.SIGTERM, "0", 143, True),
+        (signal.SIGTERM, "2", 143, False),
+        (signal.SIGTERM, "2", 143, True),
+        (signal.SIGINT, "2", 130, False),
+        (signal.SIGINT, "0", 130, True),
+    ],
 )
-def test_a_signal_saves_and_stops(corpus, whole, tmp_path, number, workers, code):
+def test_a_signal_saves_and_stops(corpus, whole, tmp_path, number, workers, code, alone):
+    """As a terminal sends it, to every process of the group, or as kill does, to one `alone`."""
     out = tmp_path / "run"
     process = start(corpus, out, "--workers", workers, "--save-every", "1000")
     assert process.wait_until(lambda: lines(out) > 3)
-    process.signal_group(number)
+    process.signal(number) if alone else process.signal_group(number)
     _, talk = finish(process, code)
     assert "the state is saved" in talk
     assert "--resume" in talk

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from maskery.checkpoint.bert import DEFAULTS, FIELDS, answer_span, choice, sequence_class, token_class
+from maskery.checkpoint.bert import DEFAULTS, EMBEDDINGS, FIELDS, answer_span, choice, sequence_class, token_class
 from maskery.checkpoint.family import FIXED, Family, HuggingFaceClass
-from maskery.checkpoint.rules import Rule, both, ignore, same, stacked, tied
+from maskery.checkpoint.rules import Rule, both, same, stacked, tied
 
 _LAYER = "encoder.albert_layer_groups.{group}.albert_layers.0"
 
 ENCODER: tuple[Rule, ...] = (
-    same("embeddings.tokens", "embeddings.word_embeddings.weight"),
-    same("embeddings.positions.table", "embeddings.position_embeddings.weight"),
-    same("embeddings.segments", "embeddings.token_type_embeddings.weight"),
-    *both("embeddings.norm", "embeddings.LayerNorm"),
+    *EMBEDDINGS,
     *both("embeddings.projection", "encoder.embedding_hidden_mapping_in"),
-    ignore("embeddings.position_ids"),
-    ignore("embeddings.token_type_ids"),
     *stacked(
         "layers.{layer}.attention.inputs",
         (f"{_LAYER}.attention.query", f"{_LAYER}.attention.key", f"{_LAYER}.attention.value"),

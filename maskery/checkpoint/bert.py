@@ -7,13 +7,16 @@ from maskery.checkpoint.rules import Rule, both, ignore, same, stacked, tied
 
 _LAYER = "encoder.layer.{layer}"
 
-ENCODER: tuple[Rule, ...] = (
+EMBEDDINGS: tuple[Rule, ...] = (
     same("embeddings.tokens", "embeddings.word_embeddings.weight"),
     same("embeddings.positions.table", "embeddings.position_embeddings.weight"),
     same("embeddings.segments", "embeddings.token_type_embeddings.weight"),
     *both("embeddings.norm", "embeddings.LayerNorm"),
     ignore("embeddings.position_ids"),
     ignore("embeddings.token_type_ids"),
+)
+ENCODER: tuple[Rule, ...] = (
+    *EMBEDDINGS,
     *stacked(
         "layers.{layer}.attention.inputs",
         (f"{_LAYER}.attention.self.query", f"{_LAYER}.attention.self.key", f"{_LAYER}.attention.self.value"),

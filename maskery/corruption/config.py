@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from maskery.config import Config
+from maskery.errors import Unfit
 from maskery.registry import Registry
 
 if TYPE_CHECKING:
@@ -60,14 +61,15 @@ class SpanConfig(Config):
         for name, field in SpanConfig.model_fields.items():
             if name not in read and getattr(self, name) != field.default:
                 known = f"; it reads {' and '.join(read[1:])}" if read[1:] else ""
-                raise ValueError(
-                    f"law {self.law!r} does not read {name!r}{known}: leave it out, or set it back to its default "
-                    f"({list(field.default) if isinstance(field.default, tuple) else field.default})"
+                default = list(field.default) if isinstance(field.default, tuple) else field.default
+                raise Unfit(
+                    f"law {self.law!r} does not read {name!r}{known}",
+                    f"leave it out, or set it back to its default ({default})",
                 )
         if self.law == "weights" and (not any(self.weights) or min(self.weights) < 0):
-            raise ValueError(
-                "law 'weights' needs weights that are not negative, one of them above 0, and has "
-                f"{list(self.weights)}; for example weights = [0.4, 0.3, 0.2, 0.1]"
+            raise Unfit(
+                f"law 'weights' needs weights that are not negative, one of them above 0, and has {list(self.weights)}",
+                "for example weights = [0.4, 0.3, 0.2, 0.1]",
             )
         return self
 
@@ -90,9 +92,9 @@ class ReplaceConfig(Config):
         total = sum(shares.values())
         if abs(total - 1) > 1e-6:
             given = " + ".join(f"{name} {share:g}" for name, share in shares.items() if share)
-            raise ValueError(
-                f"shares sum to {total:g}, not to 1: {given or 'all are 0'}; "
-                "shares that you do not give count as well: set them, to 0 where need be"
+            raise Unfit(
+                f"shares sum to {total:g}, not to 1: {given or 'all are 0'}",
+                "shares that you do not give count as well: set them, to 0 where need be",
             )
         return self
 
@@ -124,8 +126,8 @@ class NgramConfig(Config):
     @model_validator(mode="after")
     def _some_length(self) -> NgramConfig:
         if 0 < self.longest < self.shortest:
-            raise ValueError(
-                f"longest = {self.longest} is below shortest = {self.shortest}; set longest = {self.shortest}"
+            raise Unfit(
+                f"longest = {self.longest} is below shortest = {self.shortest}", f"set longest = {self.shortest}"
             )
         return self
 
@@ -196,27 +198,28 @@ class CorruptionConfig(Config):
     @model_validator(mode="after")
     def _parts_fit(self) -> CorruptionConfig:
         if self.masks > 1 and self.when == "dynamic":
-            raise ValueError(
-                "masks counts the corruptions of a static row, but when = 'dynamic' draws a new one always; "
-                "set when = 'static'"
+            raise Unfit(
+                "masks counts the corruptions of a static row, but when = 'dynamic' draws a new one always",
+                "set when = 'static'",
             )
         if self.stages and self.unit != "token":
-            raise ValueError("stages name the units; leave out unit")
+            raise Unfit("stages name the units", "leave out unit")
         if self.of == "words" and "token" in self.units:
-            raise ValueError("of = 'words' counts words, but the unit is a token; set unit = 'word'")
+            raise Unfit("of = 'words' counts words, but the unit is a token", "set unit = 'word'")
         if self.replace.similar and ("token" in self.units or self.decide == "token"):
-            raise ValueError("replace.similar takes whole words: set unit = 'word' and decide = 'word' or 'span'")
+            raise Unfit("replace.similar takes whole words", "set unit = 'word' and decide = 'word' or 'span'")
         if self.replace.infill and self.decide != "span":
-            raise ValueError("replace.infill puts one mask for a span: set decide = 'span'")
+            raise Unfit("replace.infill puts one mask for a span", "set decide = 'span'")
         if self.end and (self.replace.infill or self.replace.delete):
-            raise ValueError("end = true lets the last [SEP] be chosen, which replace.infill and delete would take out")
-        if self.segment == "second" and self.ngram.longest:
-            raise ValueError(
-                "ngram hides a run of words anywhere in the row: set segment = 'all', or ngram.longest = 0"
+            raise Unfit(
+                "end = true lets the last [SEP] be chosen, which replace.infill and delete would take out",
+                "set end = false, or replace.infill and replace.delete = 0",
             )
+        if self.segment == "second" and self.ngram.longest:
+            raise Unfit("ngram hides a run of words anywhere in the row", "set segment = 'all', or ngram.longest = 0")
         if self.span.law == "poisson" and self.replace.infill < 1:
-            raise ValueError(
-                "law 'poisson' has spans of no unit, which only replace.infill = 1 can show: set decide = 'span' and "
-                "replace = { mask = 0.0, random = 0.0, keep = 0.0, infill = 1.0 }"
+            raise Unfit(
+                "law 'poisson' has spans of no unit, which only replace.infill = 1 can show",
+                "set decide = 'span' and replace = { mask = 0.0, random = 0.0, keep = 0.0, infill = 1.0 }",
             )
         return self

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from maskery.config import Config
+from maskery.errors import Unfit
 from maskery.registry import Registry
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class MixtureConfig(Config):
         if shares and abs(total - 1) > _ROUNDING:
             given = " + ".join(f"{name} {share:g}" for name, share in shares.items())
             instead = ", ".join(f"{name} = {share / total:.4g}" for name, share in shares.items())
-            raise ValueError(f"shares sum to {total:g}, not to 1: {given}; set {{ {instead} }}")
+            raise Unfit(f"shares sum to {total:g}, not to 1: {given}", f"set {{ {instead} }}")
         return self
 
 
@@ -153,32 +154,32 @@ class Architecture(Config):
     @model_validator(mode="after")
     def _whole_heads(self) -> Architecture:
         if self.width % self.heads:
-            raise ValueError(
-                f"width {self.width} is not a multiple of heads {self.heads}; set heads = "
-                f"{_divisor(self.width, self.heads)}, or width = {-(-self.width // self.heads) * self.heads}"
+            wider = -(-self.width // self.heads) * self.heads
+            raise Unfit(
+                f"width {self.width} is not a multiple of heads {self.heads}",
+                f"set heads = {_divisor(self.width, self.heads)}, or width = {wider}",
             )
         return self
 
     @model_validator(mode="after")
     def _buckets_below_clip(self) -> Architecture:
         if self.positions == "t5" and self.clip <= self.buckets // 4:
-            raise ValueError(
+            raise Unfit(
                 f"clip {self.clip} leaves no room for buckets that grow: {self.buckets} buckets tell the distances "
-                f"below {self.buckets // 4} exactly; set clip = {max(128, 2 * self.buckets)}"
+                f"below {self.buckets // 4} exactly",
+                f"set clip = {max(128, 2 * self.buckets)}",
             )
         return self
 
     @model_validator(mode="after")
     def _whole_groups(self) -> Architecture:
         if self.layers % self.groups:
-            raise ValueError(
-                f"layers {self.layers} is not a multiple of groups {self.groups}; set groups = "
-                f"{_divisor(self.layers, self.groups)}"
+            raise Unfit(
+                f"layers {self.layers} is not a multiple of groups {self.groups}",
+                f"set groups = {_divisor(self.layers, self.groups)}",
             )
         if self.groups > 1 and self.share == "none":
-            raise ValueError(
-                f"groups {self.groups} share nothing while share is 'none'; set share = 'all', or groups = 1"
-            )
+            raise Unfit(f"groups {self.groups} share nothing while share is 'none'", "set share = 'all', or groups = 1")
         return self
 
 
@@ -201,16 +202,17 @@ class ModelConfig(Architecture):
     def _generator_fits(self) -> ModelConfig:
         asked = self.generator
         if not asked.width and any((asked.layers, asked.heads, asked.feedforward)):
-            raise ValueError("generator.width = 0 means that there is no generator: set it, for example to 0.25")
+            raise Unfit("generator.width = 0 means that there is no generator", "set it, for example to 0.25")
         if asked.heads and self.generator_width % asked.heads:
-            raise ValueError(
-                f"the generator's width {self.generator_width} is not a multiple of its heads {asked.heads}; set "
-                f"generator.heads = {_divisor(self.generator_width, asked.heads)}, or 0 for as many as are usual"
+            raise Unfit(
+                f"the generator's width {self.generator_width} is not a multiple of its heads {asked.heads}",
+                f"set generator.heads = {_divisor(self.generator_width, asked.heads)}, or 0 for as many as are usual",
             )
         if asked.layers % self.groups:
-            raise ValueError(
-                f"the generator's layers {asked.layers} are not a multiple of groups {self.groups}; set "
-                f"generator.layers = {-(-asked.layers // self.groups) * self.groups}, or 0 for as many as the model has"
+            more = -(-asked.layers // self.groups) * self.groups
+            raise Unfit(
+                f"the generator's layers {asked.layers} are not a multiple of groups {self.groups}",
+                f"set generator.layers = {more}, or 0 for as many as the model has",
             )
         return self
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from maskery.model.dropout import draw, keep_scale, kept, level
-from maskery.model.kernels import merge, product, softmax, split_heads
+from maskery.model.kernels import merge, product, softmax, split_heads, thinned
 from maskery.model.layout import Group
 
 _BLOCK = 32
@@ -134,11 +134,7 @@ def _group_backward(
     grad_weights = torch.bmm(grad, v.transpose(1, 2))
     if known.values is not None:
         _by_query(grad_weights).baddbmm_(_by_query(grad), known.values.transpose(1, 2))
-    used = weights
-    if drawn is not None:
-        used = kept(drawn, p, weights.dtype)
-        grad_weights.mul_(used)
-        used.mul_(weights)
+    used = thinned(weights, grad_weights, drawn, p)
     grad_v = product(used.transpose(1, 2), grad, keep)
     of_values = _of_window(used, grad, keep) if wanted[2] else None
     torch.ops.aten._softmax_backward_data.out(grad_weights, weights, -1, weights.dtype, grad_input=grad_weights)

@@ -80,17 +80,22 @@ def _mix(weights: Tensor, v: Tensor, p: float, saved: list[Tensor]) -> Tensor:
     return product(kept(numbers, p, weights.dtype).mul_(weights), v, keep_scale(p))
 
 
+def thinned(weights: Tensor, grad_weights: Tensor, drawn: Tensor | None, p: float) -> Tensor:
+    """The weights that dropout left, but for its scale; their gradient is thinned in place."""
+    if drawn is None:
+        return weights
+    used = kept(drawn, p, weights.dtype)
+    grad_weights.mul_(used)
+    return used.mul_(weights)
+
+
 def _group_backward(
     grad: Tensor, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, drawn: Tensor | None, scale: float, p: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of one group's queries, keys and values; all (b*H,·,·)."""
     keep = 1.0 if drawn is None else keep_scale(p)
     grad_weights = torch.bmm(grad, v.transpose(1, 2))
-    used = weights
-    if drawn is not None:
-        used = kept(drawn, p, weights.dtype)
-        grad_weights.mul_(used)
-        used.mul_(weights)
+    used = thinned(weights, grad_weights, drawn, p)
     grad_v = product(used.transpose(1, 2), grad, keep)
     # dS = w * (dw - sum(dw * w)), written over dw; the scales are linear and go into the next products.
     torch.ops.aten._softmax_backward_data.out(grad_weights, weights, -1, weights.dtype, grad_input=grad_weights)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from maskery.errors import RecipeError
+from maskery.errors import RecipeError, Unfit
 from maskery.recipes.layers import Layer, Tables
 
 Location = tuple[str | int, ...]
@@ -20,26 +19,19 @@ _MISSING = object()
 
 def recipe_error(error: ValidationError, top: type[BaseModel], layers: Sequence[Layer], data: Tables) -> RecipeError:
     """All problems in one message."""
-    found = []
-    for detail in error.errors(include_url=False, include_input=False):
-        location = tuple(part for part in detail["loc"] if part != "[key]")
-        sentence = _sentence(detail["type"], detail["msg"], location, top, data)
-        found.append((_place(location, layers), sentence))
+    details = error.errors(include_url=False, include_input=False)
     repair = "`maskery recipes show bert` prints every key with a value that works"
+    found = []
+    for detail in details:
+        location = tuple(part for part in detail["loc"] if part != "[key]")
+        message, ours = detail["msg"], detail.get("ctx", {}).get("error")
+        if isinstance(ours, Unfit) and len(details) == 1:
+            message, repair = ours.cause, ours.repair
+        found.append((_place(location, layers), _sentence(detail["type"], message, location, top, data)))
     if len(found) == 1:
-        place, sentence = found[0]
-        cause, concrete = _apart(sentence) if detail["type"] == "value_error" else (sentence, "")
-        return RecipeError(cause, where=place, repair=concrete or repair)
+        return RecipeError(found[0][1], where=found[0][0], repair=repair)
     lines = "".join(f"\n  {place}: {sentence}" for place, sentence in found)
     return RecipeError(f"{len(found)} problems in the recipe{lines}", repair=repair)
-
-
-def _apart(sentence: str) -> tuple[str, str]:
-    """ "what is wrong; what to do" -> both; a check of our own may also end in ": set ..." and the like."""
-    cause, mark, repair = sentence.rpartition("; ")
-    if not mark and (found := re.search(r": (?=(set|--set|leave) )", sentence)):
-        cause, repair = sentence[: found.start()], sentence[found.end() :]
-    return (cause, repair) if cause else (sentence, "")
 
 
 def _sentence(kind: str, message: str, location: Location, top: type[BaseModel], data: Tables) -> str:

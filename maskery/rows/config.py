@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from maskery.config import Config
+from maskery.errors import Unfit
 from maskery.registry import Registry
 
 if TYPE_CHECKING:
@@ -66,12 +67,13 @@ class RowsConfig(Config):
     def _kind_and_pair_fit(self) -> RowsConfig:
         wanted = ONLY_PAIR.get(self.kind)
         if wanted is not None and self.pair != wanted:
-            raise ValueError(
-                f"kind {self.kind!r} goes with pair {wanted!r} only, not with {self.pair!r}: --set rows.pair={wanted}"
+            raise Unfit(
+                f"kind {self.kind!r} goes with pair {wanted!r} only, not with {self.pair!r}",
+                f"--set rows.pair={wanted}",
             )
         if wanted is None and self.pair in ONLY_PAIR.values() and self.pair != "none":
             kind = next(kind for kind, pair in ONLY_PAIR.items() if pair == self.pair)
-            raise ValueError(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}: --set rows.kind={kind}")
+            raise Unfit(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}", f"--set rows.kind={kind}")
         return self
 
     @property

@@ -153,6 +153,7 @@ def _to_be_resumed(error: DiskError, folder: RunFolder) -> DiskError:
 def require_run(path: Path, resume: bool) -> None:
     """Refuse to go on with what is not there: a mistyped --out would begin a long run anew, and look like the old."""
     if resume and not path.exists():
+        files.require_writable(path)  # a file on the way is the nearer cause
         raise InputError(
             "there is no run to go on with", where=path, repair="begin one with the same command without --resume"
         )
