@@ -12,10 +12,19 @@ from maskery.train.loop import Update
         ({"eval/accuracy": 0.25}, ", accuracy 25.0 %"),
         ({}, ""),
         (
-            {"eval/accuracy": 0.25, "eval/replaced_token/auc": 0.71234, "eval/replaced_token/loss": 0.3},
+            {
+                "eval/accuracy": 0.9,
+                "eval/masked_token/accuracy": 0.25,
+                "eval/replaced_token/auc": 0.71234,
+                "eval/replaced_token/loss": 0.3,
+            },
             ", generator's accuracy 25.0 %, replaced-token AUC 0.712",
         ),
-        ({"eval/accuracy": 0.25, "eval/replaced_token/loss": 0.3}, ", generator's accuracy 25.0 %"),
+        (
+            {"eval/accuracy": 0.9, "eval/masked_token/accuracy": 0.25, "eval/replaced_token/loss": 0.3},
+            ", generator's accuracy 25.0 %",
+        ),
+        ({"eval/replaced_token/auc": 0.71234}, ", replaced-token AUC 0.712"),
     ],
     ids=str,
 )

@@ -73,13 +73,13 @@ class Meter:
 
 
 def _accuracy(line: Mapping[str, Any]) -> str:
-    """Of the first question; where tokens were replaced the generator's, which was asked for them, and the model's
+    """Of the first question; where tokens were replaced, the generator's, which was asked for them, and the model's
     area."""
-    area = line.get("eval/replaced_token/auc")
-    if area is None:
-        accuracy = line.get("eval/accuracy")
-        return "" if accuracy is None else f", accuracy {100 * accuracy:.1f} %"
-    return f", generator's accuracy {100 * line['eval/masked_token/accuracy']:.1f} %, replaced-token AUC {area:.3f}"
+    replaced = any(key.startswith("eval/replaced_token/") for key in line)
+    accuracy = line.get("eval/masked_token/accuracy" if replaced else "eval/accuracy")
+    whose, area = "generator's " * replaced, line.get("eval/replaced_token/auc")
+    told = "" if accuracy is None else f", {whose}accuracy {100 * accuracy:.1f} %"
+    return told if area is None else f"{told}, replaced-token AUC {area:.3f}"
 
 
 class Display(Logger):
