@@ -13,14 +13,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report_corruption, report_recipes, report_shapes
+from benchmarks import (
+    report_corruption,
+    report_memory,
+    report_permutation,
+    report_recipes,
+    report_shapes,
+    report_streams,
+    report_writing,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 FOLDERS = {"en": ROOT / "docs", "zh": ROOT / "docs" / "zh"}
-PAGES = {
-    language: [folder / f"{name}.md" for name in ("benchmarks", "masking")] for language, folder in FOLDERS.items()
-}
+NAMES = ("benchmarks", "masking", "memory", "permutation")
+PAGES = {language: [folder / f"{name}.md" for name in NAMES] for language, folder in FOLDERS.items()}
 MIB = 2**20
 
 Cells = list[list[str]]
@@ -48,7 +55,14 @@ HEADS = {
         "zh": ["进程数", "每个的线程数", "token/秒", "最后的损失", "总峰值 MiB"],
     },
     **report_corruption.HEADS,
+    **report_memory.HEADS,
+    **report_permutation.HEADS,
+    **report_streams.HEADS,
+    **report_writing.HEADS,
 }
+_WORDY = (report_corruption, report_memory, report_permutation, report_streams, report_writing)
+WORDED = {name: table for each in _WORDY for name, table in each.TABLES.items()}
+"""Tables that hold words, and are made for one language."""
 NOT_YET = {"en": "Not measured yet.", "zh": "尚未测量。"}
 
 
@@ -154,7 +168,8 @@ def results() -> dict[str, dict[str, Any]]:
     if (RESULTS / "recipes.json").is_file():
         compared = json.loads((RESULTS / "recipes.json").read_text(encoding="utf-8"))
         found |= dict.fromkeys(report_recipes.HEADS, compared)
-    for name, file in (report_corruption.FILES | report_shapes.FILES).items():
+    wordy = {name: file for each in _WORDY for name, file in each.FILES.items()}
+    for name, file in (wordy | report_shapes.FILES).items():
         if (RESULTS / file).is_file():
             found[name] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
     return found
@@ -164,7 +179,7 @@ def markdown(name: str, language: str, found: dict[str, dict[str, Any]]) -> str:
     if name not in found:
         return NOT_YET[language]
     head = HEADS[name][language]
-    worded = report_corruption.TABLES.get(name)
+    worded = WORDED.get(name)
     cells = TABLES[name](found[name]) if worded is None else worded(found[name], language)
     rows = [head, ["---"] * len(head), *cells]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -2,29 +2,41 @@
 
 `python docs/draw.py` writes docs/pictures/NAME.svg and NAME.zh.svg. A cell is a token; a sign before it says what was
 done to it: * masked, ^ a similar word, % moved, ~ drawn and another, = drawn and the same; + is a mark of the corpus,
-! an end of a span, _ nothing at all.
+! an end of a span, @ what is remembered, _ nothing at all.
 """
 
 from __future__ import annotations
 
 import re
+import runpy
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from maskery.explain.network import network
+from maskery.explain.order import order, order_of
 from maskery.model.config import VISIBILITIES
 from maskery.model.transformer import Network
-from maskery.model.visibility import dense, view_of_rows
+from maskery.model.visibility import Causal, dense, view_of_rows
 from maskery.picture.svg import Drawing, text_width
 from maskery.picture.theme import LIGHT
 from maskery.recipes.recipe import Recipe, recipe
 
 PICTURES = Path(__file__).parent / "pictures"
-KINDS = {"*": "mask", "^": "similar", "%": "other", "+": "ngram", "!": "infilled", "~": "random", "=": "keep"}
+KINDS = {
+    "*": "mask",
+    "^": "similar",
+    "%": "other",
+    "+": "ngram",
+    "!": "infilled",
+    "~": "random",
+    "=": "keep",
+    "@": "unmatched",
+}
 MEANINGS = {
     "mask": ("chosen, masked", "选中，换成掩码"),
     "similar": ("chosen, a similar word", "选中，换成相近的词"),
@@ -33,6 +45,7 @@ MEANINGS = {
     "infilled": ("end of the span", "这一段的两端"),
     "random": ("drawn, another token", "抽到别的 token"),
     "keep": ("drawn, the same token", "抽到原来的 token"),
+    "unmatched": ("remembered", "记住的"),
 }
 LABELS = {
     "text, words": "文本与词",
@@ -43,6 +56,8 @@ LABELS = {
     "generator reads": "生成器读到的",
     "model reads": "模型读到的",
     "replaced?": "换过吗？",
+    "encoder reads": "编码器读到的",
+    "decoder reads": "解码器读到的",
     "marks": "标记",
     "1: token": "一：token",
     "2: phrase": "二：短语",
@@ -51,14 +66,8 @@ LABELS = {
 HIGH, STEP, LEFT = 26, 40, 122
 
 
-@dataclass(frozen=True, kw_only=True)
-class Example:
-    title: str
-    title_zh: str
-    words: list[int]
-    """Tokens of each word of the first line."""
-    lines: dict[str, str]
-    """What stands before a line, and its cells."""
+_shown = runpy.run_path(str(Path(__file__).with_name("examples.py")))
+Example, EXAMPLES = _shown["Example"], _shown["EXAMPLES"]
 
 
 def _box(drawing: Drawing, x: float, y: float, width: float, text: str, kind: str | None) -> None:
@@ -82,7 +91,7 @@ def _legend(drawing: Drawing, kinds: list[str], chinese: bool) -> None:
         x += text_width(said) + 26
 
 
-def rows(example: Example, chinese: bool) -> Drawing:
+def rows(example: Any, chinese: bool) -> Drawing:
     """Lines of cells below each other; a line under the first holds each word together."""
     cells = {LABELS.get(name, name) if chinese else name: line.split() for name, line in example.lines.items()}
     wide = [max(text_width(_parts(cell)[0]) for cell in column) + 14 for column in zip(*cells.values(), strict=True)]
@@ -183,108 +192,6 @@ def positions_by_length(name: str) -> dict[int, float]:
     return {each.length: each.steps * (each.batch or training.batch) * each.length / 1e9 for each in training.phases}
 
 
-WWM = Example(
-    title="One sentence under both masks: a word is hidden whole or not at all",
-    title_zh="同一句话，两种掩码：一个词要么整个藏住，要么不藏",
-    words=[3, 1, 2, 2, 3],
-    lines={
-        "text, words": "周 杰 伦 在 台 北 举 办 演 唱 会",
-        "bert": "周 *[MASK] 伦 在 台 北 举 *[MASK] 演 唱 会",
-        "bert-wwm": "*[MASK] *[MASK] *[MASK] 在 台 北 举 办 演 唱 会",
-    },
-)
-SPANBERT = Example(
-    title="A span of words is hidden whole; the states at its two ends are asked for every token of it",
-    title_zh="一段词整段藏住；它两端的状态要说出其中的每个 token",
-    words=[1] * 11,
-    lines={
-        "text, words": "the team won an american football game in denver last night",
-        "read": "the team won *[MASK] *[MASK] *[MASK] *[MASK] in denver last night",
-        "asked here": "_ _ _ *an *american *football *game _ _ _ _",
-        "asked of ends": "_ _ !won 1 2 3 4 !in _ _ _",
-    },
-)
-SPANBERT_ZH = replace(
-    SPANBERT,
-    words=[2, 2, 1, 2, 1, 1, 2, 2, 2, 1],
-    lines={
-        "text, words": "球 队 昨 晚 在 丹 佛 赢 了 一 场 美 式 足 球 赛",
-        "read": "球 队 昨 晚 在 *[M] *[M] *[M] *[M] 一 场 美 式 足 球 赛",
-        "asked here": "_ _ _ _ _ *丹 *佛 *赢 *了 _ _ _ _ _ _ _",
-        "asked of ends": "_ _ _ _ !在 1 2 3 4 !一 _ _ _ _ _ _",
-    },
-)
-ERNIE = Example(
-    title="Three stages: a character, a phrase, an entity is hidden whole",
-    title_zh="三个阶段：依次整个藏住一个字、一个短语、一个实体",
-    words=[2, 2, 1, 2, 1, 1, 2, 1, 2, 2],
-    lines={
-        "text, words": "李 白 出 生 于 碎 叶 城 是 唐 代 的 著 名 诗 人",
-        "marks": "+李 +白 _ _ _ +碎 +叶 +城 _ +唐 +代 _ +著 +名 +诗 +人",
-        "1: token": "李 *[M] 出 生 于 碎 叶 城 是 *[M] 代 的 著 名 诗 人",
-        "2: phrase": "李 白 出 生 于 碎 叶 城 是 唐 代 的 *[M] *[M] *[M] *[M]",
-        "3: entity": "李 白 出 生 于 *[M] *[M] *[M] 是 唐 代 的 著 名 诗 人",
-    },
-)
-MACBERT = Example(
-    title="No mask is ever read: words are replaced by similar ones of the same length",
-    title_zh="从不出现掩码：用同样长的相近词来替换",
-    words=[1, 2, 1, 3, 2, 2, 1, 2],
-    lines={
-        "text, words": "他 喜 欢 在 图 书 馆 阅 读 小 说 和 写 信",
-        "bert-wwm": "他 喜 欢 在 *[M] *[M] *[M] 阅 读 小 说 和 写 信",
-        "macbert": "他 喜 欢 在 图 书 馆 ^浏 ^览 ^故 ^事 和 写 信",
-        "asked": "_ _ _ _ _ _ _ ^阅 ^读 ^小 ^说 _ _ _",
-    },
-)
-STRUCTBERT = Example(
-    title="Besides masked tokens: three neighbours in another order; at each place, who stood here?",
-    title_zh="掩码之外：相邻三个 token 换了次序，逐位问原来是谁",
-    words=[1] * 10,
-    lines={
-        "text, words": "the dog chased a small cat across the wet street",
-        "read": "the *[MASK] chased a %cat %across %small the wet street",
-        "asked": "_ *dog _ _ %small %cat %across _ _ _",
-    },
-)
-STRUCTBERT_ZH = replace(
-    STRUCTBERT,
-    words=[2, 2, 2, 1, 1, 1, 3, 1, 2],
-    lines={
-        "text, words": "小 狗 追 着 一 只 猫 跑 过 湿 漉 漉 的 街 道",
-        "read": "小 *[M] 追 着 一 %猫 %跑 %只 过 湿 漉 漉 的 街 道",
-        "asked": "_ *狗 _ _ _ %只 %猫 %跑 _ _ _ _ _ _ _",
-    },
-)
-ELECTRA = Example(
-    title="A generator fills the masks; the model tells for every token whether it was replaced",
-    title_zh="生成器填上掩码；模型判断每个 token 是否被换过",
-    words=[1] * 9,
-    lines={
-        "text, words": "the chef cooked the meal for ten hungry guests",
-        "generator reads": "the chef *[MASK] the *[MASK] for ten hungry *[MASK]",
-        "model reads": "the chef ~ate the =meal for ten hungry ~people",
-        "replaced?": "no no ~yes no =no no no no ~yes",
-    },
-)
-ELECTRA_ZH = replace(
-    ELECTRA,
-    words=[2, 1, 2, 2, 1, 2, 1, 2],
-    lines={
-        "text, words": "厨 师 给 客 人 准 备 了 可 口 的 晚 饭",
-        "generator reads": "厨 师 给 *[M] 人 准 备 了 可 口 的 *[M] *[M]",
-        "model reads": "厨 师 给 ~女 人 准 备 了 可 口 的 =晚 ~餐",
-        "replaced?": "否 否 否 ~是 否 否 否 否 否 否 否 =否 ~是",
-    },
-)
-EXAMPLES = {
-    "bert-wwm": (WWM, WWM),
-    "spanbert": (SPANBERT, SPANBERT_ZH),
-    "ernie": (ERNIE, ERNIE),
-    "macbert": (MACBERT, MACBERT),
-    "structbert": (STRUCTBERT, STRUCTBERT_ZH),
-    "electra": (ELECTRA, ELECTRA_ZH),
-}
 PARAMETERS = (
     "Parameters of a base model, vocabulary 30,000: what is shared, and an embedding of 128 instead of 768",
     "base 模型的参数，词表 30,000：共享什么；嵌入用 128 而不是 768",
@@ -300,20 +207,24 @@ FOUR = (
     "One pair read in four modes: a line for each position, filled where it sees",
     "同一行的四种读法：每行格子是一个位置，涂色的是它能看到的",
 )
+STREAM = (["the", "cat", "sat", ".", "[SEP]", "a", "dog", "ran"], ["猫", "坐", "着", "。", "[SEP]", "狗", "跑", "了"])
+STREAM_MODES = {"causal": "看得见前一篇", "packed_causal": "只看本篇"}
+TWO = (
+    "One row of a stream, two documents in it: a line for each position, filled where it sees",
+    "文本流里的一行，含两篇文档：每行格子是一个位置，涂色的是它能看到的",
+)
 CELL, MARGIN = 18, 46
 
 
-def modes(chinese: bool) -> Drawing:
-    """Who sees whom in one pair, in each mode: a line for each position that reads."""
-    tokens = PAIR[chinese]
+def sights(title: str, tokens: list[str], kinds: dict[str, str], chinese: bool) -> Drawing:
+    """Who sees whom in one row of two pieces, in several ways: a line for each position that reads."""
     size, source = len(tokens), tokens.index("[SEP]") + 1
     side = size * CELL
-    title = FOUR[chinese]
-    drawing = Drawing(title, 4 * (MARGIN + side + 14) + 8, side + 84)
+    drawing = Drawing(title, max(len(kinds) * (MARGIN + side + 14) + 8, text_width(title) + 24), side + 84)
     drawing.text(8, 18, title, kind="strong")
     document = (torch.arange(size) >= source).long().unsqueeze(0)
     view = view_of_rows(size, {"document": document}, 1, torch.device("cpu"))
-    for number, (kind, name) in enumerate(MODES.items()):
+    for number, (kind, name) in enumerate(kinds.items()):
         left = MARGIN + number * (MARGIN + side + 14)
         drawing.text(left, 42, f"{kind} {name}" if chinese else kind, kind="strong")
         seen = dense(VISIBILITIES.get(kind)().bind(view), view)[0, 0].tolist()
@@ -323,6 +234,98 @@ def modes(chinese: bool) -> Drawing:
                 ink = "accent" if sees else "panel"
                 frame = {"x": left + k * CELL, "y": 50 + q * CELL, "width": CELL - 2, "height": CELL - 2}
                 drawing.add("rect", frame | {"fill": LIGHT[ink], "style": f"fill:var(--mk-{ink})"})
+    return drawing
+
+
+STREAMS = (("content stream", "query stream"), ("内容流", "查询流"))
+ORDER = (
+    "The order 3, 2, 4, 1: a line for each position, filled where it sees. Who is asked for a token does not see it",
+    "顺序 3、2、4、1：每行格子是一个位置，涂色的是它能看到的。被问到的位置看不到自己的词",
+)
+
+
+def streams(title: str, order: list[int], names: tuple[str, str]) -> Drawing:
+    """What both streams see in an order of the slots, which are counted from 1."""
+    size = len(order)
+    side = size * 2 * CELL
+    drawing = Drawing(title, max(2 * (MARGIN + side + 40), text_width(title) + 24), side + 64)
+    drawing.text(8, 18, title, kind="strong")
+    rank = torch.tensor([[order.index(slot) for slot in range(1, size + 1)]])
+    for number, name in enumerate(names):
+        view = replace(view_of_rows(size, {"order": rank}, 1, torch.device("cpu")), asks=number == 1)
+        left = MARGIN + number * (MARGIN + side + 40)
+        drawing.text(left, 42, name, kind="strong")
+        for q, line in enumerate(dense(VISIBILITIES.get("permuted")().bind(view), view)[0, 0].tolist()):
+            drawing.text(left - 6, 50 + (2 * q + 1) * CELL + 3, f"{q + 1}", anchor="end", kind="soft")
+            for k, sees in enumerate(line):
+                ink = "accent" if sees else "panel"
+                frame = {
+                    "x": left + 2 * k * CELL,
+                    "y": 50 + 2 * q * CELL,
+                    "width": 2 * CELL - 2,
+                    "height": 2 * CELL - 2,
+                }
+                drawing.add("rect", frame | {"fill": LIGHT[ink], "style": f"fill:var(--mk-{ink})"})
+    return drawing
+
+
+READERS = (
+    "Five readers of five tokens: a line for each position, filled where it sees; left of the wall, what stands before",
+    "五种读者，五个 token：每行格子是一个位置，涂色的是它能看到的；竖线左边是排在前面的内容",
+)
+FIVE = (["New", "York", "is", "a", "city"], ["我", "爱", "读", "好", "书"])
+TURNS = (4, 2, 1, 5, 3)
+NAMES = {
+    "gpt": ("gpt", "gpt"),
+    "transformer-xl": ("transformer-xl: memory", "transformer-xl：记忆"),
+    "unilm": ("unilm: source, target", "unilm：源与目标"),
+    "content": ("xlnet: content stream", "xlnet：内容流"),
+    "query": ("xlnet: query stream", "xlnet：查询流"),
+    "bart": ("bart: source and decoder", "bart：源与解码器"),
+}
+
+
+def five(tokens: list[str]) -> dict[str, Tensor]:
+    """Who sees whom, (5,M+5), what stands in front first."""
+    size = len(tokens)
+    document = (torch.arange(size) >= 2).long().unsqueeze(0)
+    view = view_of_rows(size, {"document": document}, 1, torch.device("cpu"))
+    causal = dense(Causal().bind(view), view)[0, 0]
+    content, query, _ = order_of(tokens, TURNS).sights
+    return {
+        "gpt": causal,
+        "transformer-xl": torch.cat((torch.ones(size, 3, dtype=torch.bool), causal), 1),
+        "unilm": dense(VISIBILITIES.get("prefix")().bind(view), view)[0, 0],
+        "content": content.visible,
+        "query": query.visible,
+        "bart": torch.cat((torch.ones(size, 4, dtype=torch.bool), causal), 1),
+    }
+
+
+def readers(title: str, tokens: list[str], chinese: bool) -> Drawing:
+    """The five beside each other."""
+    found, left = five(tokens), 0.0
+    margin = max(text_width(token) for token in tokens) + 18
+    widths = {name: margin + max(text_width(NAMES[name][chinese]), CELL * m.shape[1] + 8) for name, m in found.items()}
+    drawing = Drawing(
+        title, max(sum(list(widths.values())[:3]), text_width(title)) + 24, 2 * (len(tokens) * CELL + 52) + 30
+    )
+    drawing.text(8, 18, title, kind="strong")
+    for number, (name, matrix) in enumerate(found.items()):
+        x, y = margin + left, 50 + number // 3 * (len(tokens) * CELL + 52)
+        left = 0.0 if number % 3 == 2 else left + widths[name]
+        drawing.text(x, y - 6, NAMES[name][chinese], kind="strong")
+        before = matrix.shape[1] - len(tokens)
+        for q, line in enumerate(matrix.tolist()):
+            drawing.text(x - 6, y + q * CELL + 13, tokens[q], anchor="end", kind="soft")
+            for k, sees in enumerate(line):
+                ink = "accent" if sees else "panel"
+                frame = {"x": x + k * CELL + 6 * (0 < before <= k), "y": y + q * CELL}
+                frame |= {"width": CELL - 2, "height": CELL - 2}
+                drawing.add("rect", frame | {"fill": LIGHT[ink], "style": f"fill:var(--mk-{ink})"})
+        if before:
+            wall = x + before * CELL + 2
+            drawing.line(wall, y - 2, wall, y + len(tokens) * CELL, kind="axis")
     return drawing
 
 
@@ -347,7 +350,12 @@ def drawn() -> dict[str, str]:
         found |= {f"{name}{suffix}": rows(both[chinese], chinese).file() for name, both in EXAMPLES.items()}
         bars = phases(READ[chinese], ["bert", "bert-wwm", "bert-wwm-ext", "roberta-wwm-ext"])
         found[f"wwm-phases{suffix}"] = bars.file()
-        found[f"unilm{suffix}"] = modes(chinese).file()
+        found[f"unilm{suffix}"] = sights(FOUR[chinese], PAIR[chinese], MODES, chinese).file()
+        found[f"gpt2{suffix}"] = sights(TWO[chinese], STREAM[chinese], STREAM_MODES, chinese).file()
+        found[f"xlnet{suffix}"] = streams(ORDER[chinese], [3, 2, 4, 1], STREAMS[chinese]).file()
+        found[f"order{suffix}"] = readers(READERS[chinese], FIVE[chinese], chinese).file()
+        told = order(FIVE[chinese], TURNS, layers=4, lang="zh" if chinese else "en")
+        found[f"two-streams{suffix}"] = told.svg or ""
         found[f"nezha{suffix}"] = distances(DISTANCES[chinese], SENTENCES[chinese], 3).file()
         found[f"albert{suffix}"] = sharing(PARAMETERS[chinese], chinese).file()
         networks = {"network-albert": recipe("albert"), "network-electra": recipe("electra")}

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from maskery.train.run import pretrain as pretrain
     from maskery.vectors.static import StaticEncoder as StaticEncoder
     from maskery.words.vectors import WordVectors as WordVectors
+    from maskery.writing.generate import generate as generate
+    from maskery.writing.score import score as score
 
 _HOME = {
     "Batch": "maskery.batches",
@@ -39,9 +41,11 @@ _HOME = {
     "WordVectors": "maskery.words.vectors",
     "batch": "maskery.feed",
     "explain": "maskery.explain",
+    "generate": "maskery.writing.generate",
     "load": "maskery.checkpoint.load",
     "pretrain": "maskery.train.run",
     "recipe": "maskery.recipes.recipe",
+    "score": "maskery.writing.score",
 }
 
 __all__ = sorted(_HOME)

@@ -32,6 +32,19 @@ class Targets:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What every layer read of the rows before: no gradient goes into it. Filled from the right."""
+
+    states: tuple[Tensor, ...]
+    """One for each layer, (B,M,D): what the layer was given."""
+    length: Tensor
+    """(B,) how many of the M are filled."""
+
+    def to(self, device: torch.device | str) -> Memory:
+        return Memory(states=tuple(each.to(device) for each in self.states), length=self.length.to(device))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Batch:
     step: int
     rows: Tensor
@@ -52,6 +65,17 @@ class Batch:
     """(B,T) named facts per slot that predicates read: document, word, order, branch."""
     targets: Mapping[str, Targets] = field(default_factory=dict)
     decoder: Batch | None = None
+    """What a decoder reads and is asked, row by row beside this one."""
+    asked: Tensor | None = None
+    """(n,) flat slots, ascending, that have a second stream of states."""
+    lane: Tensor | None = None
+    """(B,) where rows continue each other: the walk through the text that a row is part of."""
+    fresh: Tensor | None = None
+    """(B,) whether a row begins its lane, so that nothing stands before it."""
+    remember: int = 0
+    """How many of a row's first slots the next row of its lane remembers; 0 = all."""
+    memory: Memory | None = None
+    """What the rows before left behind: put in by whoever runs the network."""
     views: Mapping[str, Batch] = field(default_factory=dict)
     """Further rows that an objective has made of these, by its name; the network reads them below the batch's own."""
 
@@ -63,6 +87,10 @@ class Batch:
     def tokens(self) -> int:
         """Real positions, decoder and views apart."""
         return int(self.length.sum())
+
+    def asked_about(self, name: str) -> Batch:
+        """The rows that a question is asked about: these, or the decoder's."""
+        return self if self.decoder is None or name in self.targets else self.decoder
 
     def view_start(self, name: str) -> int:
         """The number of a view's first row, as the network counts them."""
@@ -91,14 +119,25 @@ class Batch:
             slots={name: cut(fact) for name, fact in self.slots.items()},
             targets={},
             views={},
+            decoder=None if self.decoder is None else self.decoder.one(row),
+            asked=self._asked_of(row),
+            lane=None if self.lane is None else self.lane[row : row + 1],
+            fresh=None if self.fresh is None else self.fresh[row : row + 1],
+            memory=None,
         )
+
+    def _asked_of(self, row: int) -> Tensor | None:
+        if self.asked is None:
+            return None
+        width = self.ids.shape[1]
+        return self.asked[self.asked // width == row] % width
 
 
 def _moved(value: T, device: torch.device | str) -> T:
     changes: dict[str, Any] = {}
     for item in fields(value):
         content = getattr(value, item.name)
-        if isinstance(content, (Tensor, Batch, Targets)):
+        if isinstance(content, (Tensor, Batch, Targets, Memory)):
             changes[item.name] = content.to(device)
         elif isinstance(content, Mapping):
             changes[item.name] = {name: inner.to(device) for name, inner in content.items()}

@@ -18,3 +18,7 @@ class Edit(IntEnum):
     """A random word, because the word that stood here has no similar one."""
     NGRAM = 8
     """Masked as part of the one run of words that the contrast is about; no single token is asked for here."""
+
+
+ASKED = (Edit.MASK, Edit.RANDOM, Edit.KEEP, Edit.SIMILAR, Edit.UNMATCHED)
+"""Of a slot that was chosen and still holds the place of one token."""

@@ -20,22 +20,28 @@ from torch import Tensor
 from maskery import randomness
 from maskery.batches import Batch
 from maskery.corpus.mixture import Corpora, Mixture
-from maskery.corpus.store import Corpus
+from maskery.corpus.store import Corpus, CorpusFacts
 from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.corrupt import corrupt
+from maskery.corruption.permutation import in_order
 from maskery.errors import CorpusError, InputError
 from maskery.knowledge.load import similar_words
 from maskery.knowledge.similar import SimilarWords
 from maskery.objectives.build import objectives_of
-from maskery.objectives.config import ASKED_OF_GENERATOR
+from maskery.objectives.config import ASKED_OF_DECODER, ASKED_OF_GENERATOR
 from maskery.objectives.masked_token import DRAWS
 from maskery.objectives.protocol import Comparing, Objective
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.recipes.recipe import Recipe
+from maskery.rows.config import CLOSED
 from maskery.rows.modes import modes, with_segments_by_mode
-from maskery.rows.order import Order
-from maskery.rows.plan import RowPlan, plan_rows
+from maskery.rows.order import Lanes, Order
+from maskery.rows.plan import RowPlan, Specials, plan_rows
 from maskery.rows.ragged import Rows, gather
+from maskery.rows.written import ended_by, source, written
+
+WALK = 16
+"""Rows that a lane reads at least where a memory is evaluated, if there are as many: the first remembers nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ class Feed:
 
     def __post_init__(self) -> None:
         require_words(self.recipe, self.corpus)
+        require_pairs(self.recipe, self.corpus)
+        require_one_text(self.recipe, self.corpus)
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
@@ -108,29 +116,58 @@ class Feed:
         return phase, *self.order(phase).visit(visits)
 
     def first(self, phase: Phase, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The epochs and plan rows of the first visits: at most as many as there are rows."""
+        """The epochs and plan rows of the first visits: at most as many as there are rows. With a memory, those of
+        `walk`."""
+        if self.recipe.model.memory:
+            lanes, turns = self.walk(phase, count)
+            return lanes.visit(np.arange(lanes.lanes * turns, dtype=np.int64))
         return self.order(phase).visit(np.arange(min(count, len(self.plan(phase))), dtype=np.int64))
 
-    def order(self, phase: Phase) -> Order:
+    def walk(self, phase: Phase, count: int) -> tuple[Lanes, int]:
+        """Lanes that read at most `count` rows from the beginning of their text, and how many each reads: enough for a
+        memory to fill, whatever the batch of training is."""
+        count = min(count, len(self.plan(phase)))
+        lanes = max(1, min(phase.batch, count // WALK))
+        return self.lanes(phase, lanes), count // lanes
+
+    def order(self, phase: Phase) -> Order | Lanes:
         """In which order a phase visits the rows of its plan."""
+        if self.recipe.model.memory:
+            return self.lanes(phase, phase.batch)
         plan, stream = self.plan(phase), f"{self.split} {phase.number}"
         if isinstance(self.corpus, Mixture) and self.corpus.weights is not None:
             return Order(self.seed, stream, tuple(np.diff(plan.part_start).tolist()), self.corpus.weights)
         return Order(self.seed, stream, (len(plan),))
 
+    def lanes(self, phase: Phase, lanes: int) -> Lanes:
+        """The order of rows that go on where the row before them in their lane ended."""
+        plan = self.plan(phase)
+        return Lanes(self.seed, f"{self.split} {phase.number}", len(plan), lanes, tuple(plan.begins.tolist()))
+
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Batch:
         """All rows that one rank reads at one step."""
-        phase, epochs, rows = self.numbers(step)
-        mine = share(len(rows), rank, world)
-        return self.make(step, phase, epochs[mine], rows[mine])
+        phase = phase_at(self.phases, step)
+        return self._part(step, share(phase.batch, rank, world))
 
     def micro_batches(self, step: int, rank: int, world: int, micro: int) -> list[Batch]:
         """The same rows in slices of `micro`."""
-        phase, epochs, rows = self.numbers(step)
-        mine = share(len(rows), rank, world)
+        mine = share(phase_at(self.phases, step).batch, rank, world)
         cuts = range(mine.start, mine.stop, micro)
-        parts = [slice(start, min(start + micro, mine.stop)) for start in cuts]
-        return [self.make(step, phase, epochs[part], rows[part]) for part in parts]
+        return [self._part(step, slice(start, min(start + micro, mine.stop))) for start in cuts]
+
+    def _part(self, step: int, part: slice) -> Batch:
+        """Some of the rows of a step."""
+        phase = phase_at(self.phases, step)
+        order = self.order(phase)
+        visits = np.arange(part.start, part.stop, dtype=np.int64) + (step - phase.first) * phase.batch
+        made = self.make(step, phase, *order.visit(visits))
+        return self.in_lanes(made, phase, order, visits) if isinstance(order, Lanes) else made
+
+    def in_lanes(self, made: Batch, phase: Phase, order: Lanes, visits: NDArray[np.int64]) -> Batch:
+        """The rows of these visits, with the lane of each and whether it begins there."""
+        lane, fresh = torch.from_numpy(visits % order.lanes), torch.from_numpy(order.fresh(visits))
+        first_half = phase.length // 2 if self.recipe.rows.kind in CLOSED else 0
+        return replace(made, lane=lane, fresh=fresh, remember=first_half)
 
     def make(
         self,
@@ -141,21 +178,42 @@ class Feed:
         mode: NDArray[np.uint8] | None = None,
     ) -> Batch:
         """The batch of the given plan rows, corrupted and asked about; read in the given modes, or in those drawn."""
-        rows = self.corrupted(step, phase, epochs, numbers)
+        rows, to_write = self.both(step, phase, epochs, numbers)
         if mode is not None:
             rows = replace(rows, mode=mode)
         if self.recipe.rows.segments == "mode":
             rows = with_segments_by_mode(rows)
-        made = padded(rows, step, self.objectives, self.corpus.specials.pad, self.recipe.model.position_offset)
+        if self.recipe.visibility.plain_kind:
+            rows = replace(rows, mode=None)
+        pad, offset = self.corpus.specials.pad, self.recipe.model.position_offset
+        made = padded(rows, step, self._asked_of(decoder=False), pad, offset)
+        made = replace(made, remember=self.plan(phase).reuse)
+        if to_write is not None:
+            made = replace(made, decoder=padded(to_write, step, self._asked_of(decoder=True), pad, offset))
         if not self.recipe.model.generator.width:
             return made
         return with_draws(made, randomness.keys(self.seed, f"draw {self.split} {phase.number}", epochs, numbers))
 
     def corrupted(self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Rows:
         """The same rows before padding, with the store's flags."""
-        rows = replace(gather(self.plan(phase), numbers, self.corpus), mode=self.modes(phase, epochs, numbers))
+        return self.both(step, phase, epochs, numbers)[0]
+
+    def both(
+        self, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> tuple[Rows, Rows | None]:
+        """The same, and beside them what a decoder reads, where the recipe has one."""
+        clean = replace(gather(self.plan(phase), numbers, self.corpus), mode=self.modes(phase, epochs, numbers))
         keys = self.mask_keys(phase, epochs, numbers)
-        return corrupt(rows, self.corruption(step), keys, self.corpus.facts, self.similar)
+        theirs = self.corpus.target_specials if self.recipe.rows.decoder == "target" else self.corpus.specials
+        corruption, facts = self.corruption(step), self.corpus.facts
+        return read_and_written(clean, self.recipe, corruption, keys, facts, theirs, self.similar)
+
+    def _asked_of(self, *, decoder: bool) -> dict[str, Objective]:
+        """The questions about what the decoder writes, or all others."""
+        has_one = self.recipe.rows.decoder != "none"
+        return {
+            name: each for name, each in self.objectives.items() if (has_one and name in ASKED_OF_DECODER) == decoder
+        }
 
     def modes(self, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.uint8] | None:
         """(B,) how each row is read, drawn anew in every epoch; None where all are read as the network reads."""
@@ -175,6 +233,28 @@ class Feed:
         return randomness.keys(self.seed, f"mask {self.split} {phase.number}", *counters)
 
 
+def read_and_written(
+    clean: Rows,
+    recipe: Recipe,
+    corruption: CorruptionConfig,
+    keys: randomness.Keys,
+    facts: CorpusFacts,
+    theirs: Specials,
+    similar: SimilarWords | None = None,
+) -> tuple[Rows, Rows | None]:
+    """Rows of a plan -> what the network reads of them, corrupted and ordered, and what a decoder reads, if there is
+    one; `theirs` are the specials of the targets, whose vocabulary may be their own."""
+    config = recipe.rows
+    rows = corrupt(source(clean, config), corruption, keys, facts, similar)
+    if recipe.visibility.kind == "permuted":
+        rows = in_order(rows, keys)
+    if config.decoder == "none":
+        return rows, None
+    if config.decoder != "target":
+        return rows, written(clean, rows, config, facts.specials)
+    return rows, written(ended_by(clean, theirs.sep), rows, config, theirs)
+
+
 def require_words(recipe: Recipe, corpus: Corpora) -> None:
     """Refuse a recipe that is about words on a corpus that has none."""
     if not (key := recipe.corruption.about_words):
@@ -186,6 +266,28 @@ def require_words(recipe: Recipe, corpus: Corpora) -> None:
                 where=part.path,
                 repair="maskery corpus build FILES --words auto --out DIR, or a recipe of single tokens, such as bert",
             )
+
+
+def require_one_text(recipe: Recipe, corpus: Corpora) -> None:
+    """Refuse a memory on corpora that are visited in turns: a row would remember another corpus."""
+    if recipe.model.memory and isinstance(corpus, Mixture) and corpus.weights is not None and len(corpus.parts) > 1:
+        raise InputError(
+            f"model.memory = {recipe.model.memory} remembers the text before a row, but weights have corpora read in "
+            "turns",
+            where=f"recipe {recipe.name}",
+            repair="leave out the weights: each corpus is then read from its beginning to its end; or model.memory = 0",
+        )
+
+
+def require_pairs(recipe: Recipe, corpus: Corpora) -> None:
+    """Refuse targets in a vocabulary that the recipe would not read."""
+    if corpus.target_vocabulary and (recipe.rows.kind != "source_target" or recipe.rows.decoder != "target"):
+        raise CorpusError(
+            "the targets of the corpus have a vocabulary of their own, which only a decoder that writes them can read",
+            where=corpus.path,
+            repair="--set rows.kind=source_target --set rows.decoder=target (the recipe transformer has both), or "
+            "build the corpus without --target-tokenizer",
+        )
 
 
 def share(rows: int, rank: int, world: int) -> slice:
@@ -205,12 +307,18 @@ def padded(rows: Rows, step: int, objectives: Mapping[str, Objective], pad: int,
         return torch.from_numpy(grid.reshape(len(lengths), slots)).to(dtype)
 
     positions = torch.arange(offset, offset + slots).expand(len(lengths), slots)
+    if rows.position is not None:
+        positions = spread(rows.position + offset, offset, torch.long)
     facts = {"document": spread(rows.document, -1, torch.long)}
     if rows.mode is not None:
         facts["mode"] = spread(rows.mode[rows.row], -1, torch.long)
+    if rows.order is not None:
+        facts["order"] = spread(rows.order, -1, torch.long)
     views = {name: cast(Comparing, each).view(rows) for name, each in objectives.items() if each.whole_batch}
+    asked = None if rows.asked is None else torch.from_numpy(flat[rows.asked])
     return Batch(
         step=step,
+        asked=asked,
         rows=torch.from_numpy(rows.number.astype(np.int64)),
         ids=spread(rows.ids, pad, torch.long),
         length=torch.from_numpy(lengths.astype(np.int64)),

@@ -47,8 +47,16 @@ SHAPES = {
         "nezha": {"positions": "nezha", "clip": 4},
         "shaw": {"positions": "shaw", "clip": 4},
         "t5": {"positions": "t5", "buckets": 8, "clip": 16},
+        "xl": {"positions": "xl"},
     },
-    "norm": {"post": {}, "pre": {"norm": "pre"}},
+    "memory": {"no": {}, "yes": {"memory": 10}},
+    "norm": {
+        "post": {},
+        "pre": {"norm": "pre"},
+        "gpt": {"embedding_norm": "no", "token_head": "plain"},
+        "gpt2": {"norm": "pre", "token_head": "plain", "residual_init": True, "position_std": 0.01},
+        "biased": {"norm": "pre", "embedding_norm": "yes", "token_head": "bias", "embedding_scale": True},
+    },
     "activation": {"gelu": {}, "gelu_tanh": {"activation": "gelu_tanh"}, "relu": {"activation": "relu"}},
     "segments": {"0": {"segments": 0}, "1": {"segments": 1}, "2": {}, "6": {"segments": 6}},
     "tasks": {"0": {}, "3": {"tasks": 3}},
@@ -73,7 +81,15 @@ VISIBILITY: dict[str, Choice] = {
     **{kind: {"kind": kind} for kind in ("full", "causal", "reverse", "prefix", "packed", "packed_causal")},
     "mixture": {"mixture": {"full": 0.4, "prefix": 0.2, "causal": 0.2, "reverse": 0.2}},
 }
-ROWS = ("segment_pair", "sentence_pair", "full_sentences", "doc_sentences", "one_or_two_segments", "permuted_segments")
+ROWS = (
+    "segment_pair",
+    "sentence_pair",
+    "full_sentences",
+    "doc_sentences",
+    "one_or_two_segments",
+    "permuted_segments",
+    "stream",
+)
 MASKED = ("masked_token",)
 QUESTIONS: dict[str, tuple[str, ...]] = {
     "masked": MASKED,
@@ -84,6 +100,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "next_token": ("next_token",),
     "sentences only": ("sentence_order",),
 }
+DECODERS = ("none", "text", "chosen", "target")
 TRAINING: dict[str, dict[str, Choice]] = {
     "optimizer": {"adamw": {"optimizer": "adamw"}, "lamb": {"optimizer": "lamb"}},
     "micro": {"whole": {"micro": 0}, "3": {"micro": 3}},
@@ -93,6 +110,7 @@ AXES: dict[str, tuple[str, ...]] = {
     "questions": tuple(QUESTIONS),
     "visibility": tuple(VISIBILITY),
     "rows": ROWS,
+    "decoder": DECODERS,
     **{axis: tuple(choices) for axis, choices in SHAPES.items()},
     **{axis: tuple(choices) for axis, choices in TRAINING.items()},
     "dropout": ("0", "0.1"),
@@ -103,7 +121,8 @@ DULL = {"corruption": "token", "questions": "masked", "visibility": "full", "row
 
 def _rows(row: Row) -> Choice:
     pairs = [PAIR_OF[name] for name in QUESTIONS[row["questions"]] if name in PAIR_OF]
-    chosen: Choice = {"kind": row["rows"], "copies": 2}
+    start = "end" if row["decoder"] == "text" else "begin"
+    chosen: Choice = {"kind": row["rows"], "copies": 2, "decoder": row["decoder"], "decoder_start": start}
     if pairs:
         return {**chosen, "pair": pairs[0]}
     return {**chosen, "pair": ONLY_PAIR.get(row["rows"], "next")}
@@ -120,11 +139,13 @@ def _corruption(row: Row) -> Choice:
 
 def _model(row: Row) -> Choice:
     chosen: Choice = {key: value for axis, names in SHAPES.items() for key, value in names[row[axis]].items()}
+    chosen["decoder"] = 0 if row["decoder"] == "none" else 2
     return {**chosen, "dropout": float(row["dropout"]), "attention_dropout": float(row["dropout"])}
 
 
 def _objectives(row: Row) -> dict[str, Choice]:
-    asked = {name: {"weight": 1.0} for name in QUESTIONS[row["questions"]]}
+    written = () if row["decoder"] == "none" else ("next_token",)
+    asked = {name: {"weight": 1.0} for name in dict.fromkeys((*QUESTIONS[row["questions"]], *written))}
     return asked | ({"replaced_token": {"weight": 50.0}} if row["generator"] == "on" else {})
 
 
@@ -171,10 +192,10 @@ def _part(axis: str, chosen: tuple[str, ...]) -> Any:
 
 
 _TOUCHES = {
-    "rows": ("rows", "questions"),
+    "rows": ("rows", "questions", "decoder"),
     "corruption": ("corruption", "questions"),
     "visibility": ("visibility",),
-    "model": (*SHAPES, "dropout"),
+    "model": (*SHAPES, "dropout", "decoder"),
 }
 
 

@@ -16,6 +16,23 @@ PIECES = [
     *"我去了北京上海是的不，。",
 ]  # fmt: skip
 VOCABULARY = len(PIECES)
+XL = {
+    "visibility": "causal",
+    "positions": "xl",
+    "memory": 6,
+    "segments": 0,
+    "embedding_norm": "no",
+    "embedding_scale": True,
+    "attention_bias": False,
+    "token_head": "bias",
+    "activation": "relu",
+}
+"""A shape that is Transformer-XL's."""
+GPT = {"visibility": "causal", "embedding_norm": "no", "token_head": "plain", "segments": 0}
+"""What both GPTs have and no BERT."""
+
+BART = {"decoder": 3, "segments": 0, "eps": 1e-5, "position_offset": 2, "token_head": "plain"}
+"""What makes a shape BART's."""
 
 
 def tokenizer():

@@ -30,7 +30,19 @@ DISTILBERT = {
     "hidden_dim": 40,
     "max_position_embeddings": 40,
 }
+GPT = {
+    "vocab_size": VOCABULARY,
+    "n_embd": 24,
+    "n_layer": 3,
+    "n_head": 4,
+    "n_positions": 40,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 1,
+}
 DEFAULTS = {
+    "gpt2": {**GPT, "n_inner": 40},
+    "openai-gpt": GPT,
     "roberta": {**SIZES, "pad_token_id": 1, "layer_norm_eps": 1e-5},
     "albert": {**SIZES, "embedding_size": 10},
     "electra": {**SIZES, "embedding_size": 10},
@@ -74,6 +86,6 @@ def weights(folder):
 def same_bits(left, right):
     return left.keys() == right.keys() and all(
         left[name].dtype == right[name].dtype
-        and torch.equal(left[name].contiguous().view(torch.uint8), right[name].contiguous().view(torch.uint8))
+        and torch.equal(left[name].reshape(-1).view(torch.uint8), right[name].reshape(-1).view(torch.uint8))
         for name in left
     )

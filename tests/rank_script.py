@@ -36,6 +36,7 @@ COMPARED = STILL | {"training__micro": 2, "training__steps": 10}
 SHARED = COMPARED | {"model__layers": 4}
 """By LAMB: a weight that several layers use has one gradient, one size and one ratio, wherever its parts are."""
 GENERATED = COMPARED | {"objectives__replaced_token__weight": 1.0}
+REMEMBERED = {"model__memory": 30, "training__length": 16, "training__micro": 3, "training__batch": 6}
 CASES = {
     "plain": ("bert", STILL, False),
     "uneven": ("roberta", STILL | {"training__batch": 7, "training__micro": 2}, False),
@@ -46,6 +47,8 @@ CASES = {
     "shared shards": ("albert", SHARED | {"model__share": "attention", "model__groups": 2}, True),
     "generator": ("electra", GENERATED, False),
     "generator shards": ("electra", GENERATED | {"training__optimizer": "lamb"}, True),
+    "memory": ("transformer-xl", STILL | REMEMBERED, False),
+    "memory shards": ("transformer-xl", COMPARED | REMEMBERED, True),
     "compared": ("infoword", COMPARED, False),
     "compared shards": ("infoword", COMPARED | {"training__optimizer": "lamb"}, True),
 }

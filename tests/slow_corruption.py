@@ -156,7 +156,7 @@ def _choice(slots, units, config, key):
     """The chosen spans (candidate -> unit numbers), the first units of the candidates in order, their drawn lengths."""
     table = LAWS.get(config.span.law)(config.span)
     if not len(table):
-        return _fragments(units, config.rate, key), [], []
+        return _fragments(units, config.rate, config.span.ends, key), [], []
     order = sorted(range(len(units)), key=lambda u: (one(bits, key, "choose", units[u][0]) >> 16, u))
     drawn = [_pick(table, one(uniform, key, "span length", units[u][0])) for u in order]
     cost = [len(places) if config.of == "tokens" else words_of(slots, places) for places in units]
@@ -181,13 +181,18 @@ def _filled(units, order, drawn, cost, left, whole=False):
     return spans
 
 
-def _fragments(units, rate, key):
+def _fragments(units, rate, ends, key):
     spans, begin = {}, 0
     while begin < len(units) and rate > 0:
         text = _together(units, begin, len(units))
         at = units[begin][0]
         many = max(1, floor(rate * len(text) + one(uniform, key, "fragment length", at)))
         first = begin + one(below, key, "fragment start", len(text) - many + 1, at)
+        where = one(uniform, key, "fragment place", at)
+        if where < ends:
+            first = begin
+        elif where >= 1 - ends:
+            first = begin + len(text) - many
         spans[len(spans)] = list(range(first, first + many))
         begin += len(text)
     return spans

@@ -67,6 +67,7 @@ def rows_of(lengths, seed=0, chosen=0.3) -> Rows:
         document=second,
         edit=edit,
         label=np.where(np.arange(len(lengths)) % 2, -1, draw.integers(0, 2, len(lengths))),
+        order=np.random.default_rng(seed).integers(0, 5, count),
     )
 
 
@@ -74,11 +75,11 @@ def part_of(rows: Rows, first: int, stop: int) -> Rows:
     """Rows first .. stop-1 alone."""
     cut = slice(int(rows.start[first]), int(rows.start[stop]))
     by_row = {"number": rows.number[first:stop], "label": rows.label[first:stop]}
-    by_slot = ("ids", "original", "flags", "special", "segment", "document", "edit")
+    by_slot = ("ids", "original", "flags", "special", "segment", "document", "edit", "order", "asked")
     return Rows(
         start=rows.start[first : stop + 1] - rows.start[first],
         **by_row,
-        **{name: getattr(rows, name)[cut] for name in by_slot},
+        **{name: getattr(rows, name)[cut] for name in by_slot if getattr(rows, name) is not None},
     )
 
 

@@ -78,7 +78,8 @@ def similar_words_in(folder: Path) -> Path:
 
 def tiny_recipe(name="bert", **changes):
     """`changes` write the dots of a key as two underscores."""
-    return recipe(name, TINY | {key.replace("__", "."): value for key, value in changes.items()})
+    small = TINY | ({"model.decoder": TINY["model.layers"]} if recipe(name).model.decoder else {})
+    return recipe(name, small | {key.replace("__", "."): value for key, value in changes.items()})
 
 
 class Talk(list):

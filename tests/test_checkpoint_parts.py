@@ -29,6 +29,7 @@ def test_parts_add_up():
     assert parts == {
         "total": 110_106_428,
         "encoder": 108_891_648,
+        "decoder": 0,
         "pooler": 590_592,
         "heads": 624_188,
         "generator": 0,
@@ -80,6 +81,8 @@ def test_the_parts_of_a_network_are_all_there_is(name):
     sums = whole.parameters()
     assert sum(part.count for part in [*parts, *beside]) == sums["total"]
     assert sum(part.count for part in parts if part.of in ("embeddings", "layers")) == sums["encoder"]
+    assert sum(part.count for part in parts if part.of == "decoder") == sums["decoder"]
+    assert (sums["decoder"] > 0) == (made.model.decoder > 0)
     assert sum(part.count for part in parts if part.of == "heads") == sums["heads"]
     assert sum(part.count for part in beside) == sums["generator"]
     assert whole.own == sums["total"] - sums["generator"]

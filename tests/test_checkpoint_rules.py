@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import heads_of, network_of, shape_of
+from networks import BART, GPT, heads_of, network_of, shape_of
 
 from maskery.checkpoint.bert import FAMILY as BERT
 from maskery.checkpoint.families import FAMILIES, choose
 from maskery.checkpoint.family import ACTIVATIONS
-from maskery.checkpoint.folder import state_of
+from maskery.checkpoint.folder import held_by, state_of
 from maskery.checkpoint.rules import Rule, expand, modern, same
 from maskery.checkpoint.state import export_state, import_state
 from maskery.errors import CheckpointError
@@ -81,7 +81,7 @@ def test_every_field_of_the_shape_is_in_a_table(family):
         ({"embedding": 8, "activation": "relu", "tasks": 2}, "tasks"),
         ({"positions": "sinusoidal"}, "positions"),
         ({"positions": "none"}, "positions"),
-        ({"norm": "pre"}, "norm"),
+        ({"norm": "pre", "embedding_norm": "yes"}, "norm"),
         ({"segments": 0, "eps": 1e-5}, "segments = 0"),
         ({"share": "attention"}, "share = 'attention'"),
         ({"share": "all"}, "it would still project it"),
@@ -142,6 +142,9 @@ SHAPES = {
     "distilbert": {"segments": 0},
     "nezha": {"positions": "nezha", "clip": 5},
     "ernie": {"tasks": 3},
+    "gpt2": {**GPT, "norm": "pre"},
+    "openai-gpt": {**GPT, "eps": 1e-5, "activation": "gelu_tanh"},
+    "bart": BART,
 }
 
 
@@ -185,6 +188,13 @@ def test_the_family_whose_class_holds_most():
         ("nezha", {"max_relative_position": 0}, "max_relative_position"),
         ("nezha", {"use_relative_position": False}, "use_relative_position"),
         ("ernie", {"use_task_id": True, "task_type_vocab_size": -1}, "task_type_vocab_size"),
+        ("gpt2", {"n_embd": "wide"}, "n_embd = 'wide'"),
+        ("gpt2", {"n_positions": 0}, "n_positions"),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
+        ("bart", {"d_model": "wide"}, "d_model = 'wide'"),
+        ("bart", {"decoder_layers": -1}, "decoder_layers = -1"),
+        ("openai-gpt", {"afn": "gelu_new"}, "afn = 'gelu_new'"),
+        ("openai-gpt", {"num_attention_heads": 5}, "heads 5"),
     ],
 )
 def test_a_config_of_each_family_that_makes_no_model(name, change, word):
@@ -215,14 +225,31 @@ def test_rules_of_every_class_run_both_ways(name):
     assert family.objections(shape, [], None) == []
     wanted = chosen.ours(shape)
     heads = heads_of(shape, {each.split(".")[1] for each in wanted if each.startswith("heads.")})
-    state = state_of(network_of(shape, pooler="pooler.weight" in wanted), heads)
-    assert set(state) == wanted
+    network = network_of(shape, pooler="pooler.weight" in wanted)
+    state = state_of(network, heads)
+    assert held_by(network, heads) == wanted
     theirs, rest, widened = export_state(family, chosen, state, shape, None)
     assert rest == {}
     back = import_state(family, chosen, theirs, shape)
     assert (back.unused, back.missing, widened) == ([], {}, {})
     assert back.state.keys() == state.keys()
     assert all(torch.equal(back.state[each], state[each]) for each in state)
+
+
+def test_matrices_that_stand_the_other_way_round():
+    """GPT-2's: y = x W, and query, key and value beside each other in W."""
+    draws = torch.Generator().manual_seed(0)
+    x, w, b = (torch.randn(*size, generator=draws) for size in ((5, 4), (4, 12), (12,)))
+    ours, bias = Rule("x", ("w",), "columns3"), Rule("x_bias", ("b",), "split3")
+    tensor = ours.read({"w": w})
+    parts = torch.stack([x @ matrix.t() for matrix in tensor]) + bias.read({"b": b})[:, None]
+    torch.testing.assert_close(torch.cat(tuple(parts), 1), x @ w + b)
+    assert torch.equal(ours.write(tensor)["w"], w)
+    assert torch.equal(bias.write(bias.read({"b": b}))["b"], b)
+    plain = Rule("x", ("w",), "transpose")
+    assert torch.equal(plain.read({"w": w}), w.t())
+    assert torch.equal(plain.write(w.t())["w"], w)
+    assert ours.read({"w": torch.zeros(4, 11)}).shape == (11, 4), "of no use, and told by its size"
 
 
 def test_query_key_and_value_are_the_slices_of_one_parameter():

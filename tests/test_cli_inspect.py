@@ -13,10 +13,12 @@ from maskery import inspection
 from maskery.cli import main
 from maskery.edit import Edit
 from maskery.explain.flow import equal_layers, flow_of
+from maskery.explain.sights import REMEMBERED
 from maskery.feed import Feed
 from maskery.inspection import measure, visits
 from maskery.model.config import VISIBILITIES
 from maskery.recipes.recipe import names, recipe
+from maskery.recipes.sight import HIDES_THE_NEXT
 
 SHORT = {"training.length": 32, "training.phases": [], "training.batch": 16}
 KEYS = {"tokens", "rows", "chosen_rate", "unit", "span_words", "replaced", "pair", "words_split"}
@@ -152,10 +154,15 @@ def test_flow_of_a_made_up_row(capsys):
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("visibility", VISIBILITIES.names())
 def test_every_recipe_has_a_flow_without_a_corpus(name, visibility):
-    drawn = flow_of(recipe(name, {"visibility.kind": visibility}), None, 0)
+    made = recipe(name, {"visibility.kind": visibility})
+    drawn = flow_of(made, None, 0)
     for row in drawn.drawn:
-        assert row.visible.shape == (len(row.tokens),) * 2
-    assert drawn.readings["masked_token"].leak is None
+        size = len(row.tokens)
+        assert row.visible.shape == (size, size + min(REMEMBERED, made.model.memory))
+    for question in ("masked_token", "next_token"):
+        if question in drawn.readings:
+            seen = question == "next_token" and not made.model.decoder and visibility not in HIDES_THE_NEXT
+            assert (drawn.readings[question].leak is not None) == seen
 
 
 def test_targets_that_are_kept_are_no_secret(capsys):
@@ -179,7 +186,7 @@ def test_bad_input(corpus, tmp_path, capsys):
         (["bert", "--corpus", str(tmp_path / "no")], "maskery corpus build"),
         (["bert", "--corpus", str(tmp_path)], "this is no corpus"),
         (["bert", "--corpus", str(corpus.path), "--rows", "0"], "--rows 1000"),
-        (["bert"], "--corpus DIR"),
+        (["bert", "--rows", "5"], "add --corpus DIR, or leave out --rows to draw a made-up row"),
         (["bret", "--flow"], "did you mean bert"),
         (["bert", "--corpus", str(corpus.path), "--row", "x"], "Usage: maskery inspect"),
     ):

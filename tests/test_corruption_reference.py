@@ -20,6 +20,7 @@ SPANS = (
     {"law": "geometric"},
     {"law": "geometric", "p": 0.5, "longest": 3},
     {"law": "fragment"},
+    {"law": "fragment", "ends": 0.3},
 )
 POISSON = ({"law": "poisson", "mean": 3.0}, {"law": "poisson", "mean": 0.7})
 """The second has so many spans of no unit that all their cases occur."""

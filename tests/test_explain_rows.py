@@ -14,7 +14,8 @@ from maskery.corpus.store import Flag
 from maskery.edit import Edit
 from maskery.errors import InputError
 from maskery.explain import visibility
-from maskery.explain.flow import flow_of, flow_picture
+from maskery.explain.flow import flow_of
+from maskery.explain.matrices import flow_picture
 from maskery.explain.rows import corrupted_rows, rows_picture
 from maskery.explain.sentence import masked_sentence, maskings
 from maskery.explain.words import words_of

@@ -92,10 +92,15 @@ def test_specials_and_padding_are_never_chosen_nor_asked(feed):
         assert (batch.ids[padding] == specials.pad).all()
         assert torch.equal(batch.ids[closed], batch.original[closed])
         assert not batch.edit[closed].any()
-        assert batch.edit[~closed].any()
+        assert batch.edit[~closed].any() or not feed.recipe.corruption.rate
         for name, targets in batch.targets.items():
             if name == "replaced_token":  # asked of every token, [CLS] and [SEP] too
                 assert torch.equal(targets.index, (~padding).flatten().nonzero().squeeze(1))
+            elif name == "next_token":  # every token is an answer, and [SEP] too, but for a row's first
+                answers = targets.index + 1
+                assert not padding.flatten()[answers].any()
+                assert len(answers) == batch.tokens - batch.size
+                assert torch.equal(targets.label, batch.original.flatten()[answers])
             elif not OBJECTIVES.get(name).needs_pooler:
                 assert not closed.flatten()[targets.index].any()
                 assert torch.equal(targets.label, batch.original.flatten()[targets.index])

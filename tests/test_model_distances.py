@@ -9,6 +9,7 @@ from maskery.model.config import RELATIVE
 from maskery.model.distances import DistanceAttention, window
 from maskery.model.dropout import draw, keep_scale, kept
 from maskery.model.layout import layout_of
+from maskery.model.positions import Places
 from maskery.model.transformer import inputs_of
 
 HEADS, HEAD_WIDTH = 3, 4
@@ -171,13 +172,14 @@ def test_the_same_step_gives_the_same_bits(name, counting):
 def test_sums_by_distance_do_not_depend_on_threads():
     """Where position numbers do not count up: one query's weights are added by one thread."""
     scheme = small_network(positions="shaw", clip=5).embeddings.positions
-    places = torch.arange(64).expand(8, 64) // 2
+    numbers = torch.arange(64).expand(8, 64) // 2
+    places = Places(numbers, numbers)
     q, weights = drawn(8, 2, 64, 8), drawn(8, 2, 64, 64).softmax(-1)
 
     def gradients(threads):
         torch.set_num_threads(threads)
         leaves = [q.clone().requires_grad_(), weights.clone().requires_grad_()]
-        scores, values = scheme.scores(0, leaves[0], places, places), scheme.values(0, leaves[1], places, places)
+        scores, values = scheme.scores(0, leaves[0], places), scheme.values(0, leaves[1], places)
         found = torch.autograd.grad(scores.square().sum() + values.square().sum(), leaves)
         return [scores, values, *found]
 

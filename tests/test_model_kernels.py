@@ -1,14 +1,19 @@
 """Every way to compute attention gives the same numbers, forwards and backwards, and zeros to a query that is blind."""
 
+from dataclasses import replace
+
 import pytest
 import torch
-from small_model import small_shape
+from small_model import small_batch, small_network, small_shape
 
+from maskery.batches import Memory
 from maskery.model import kernels
-from maskery.model.attention import Attention, plan_attention
+from maskery.model.attention import Attention
 from maskery.model.config import POSITIONS
 from maskery.model.dropout import draw, keep_scale, kept
 from maskery.model.layout import layout_of
+from maskery.model.plan import plan_attention
+from maskery.model.transformer import inputs_of
 from maskery.model.visibility import Causal, Full, Predicate, dense, view_of_rows
 
 HEADS, HEAD_WIDTH = 3, 4
@@ -223,10 +228,11 @@ def test_attention_is_the_same_by_every_path(lengths, path, monkeypatch):
         torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(parameter.numel()))
     layout = layout_of(torch.arange(6) < torch.tensor(lengths).unsqueeze(1))
     positions = torch.arange(6).expand(len(lengths), 6)
+    segments = torch.zeros_like(positions)
     x = torch.randn(layout.count, shape.width, generator=torch.Generator().manual_seed(2))
 
     def outputs(capture):
-        plan = plan_attention(layout, Half(), {}, positions, dropout=0.0, capture=capture)
+        plan = plan_attention(layout, Half(), {}, positions, segments, dropout=0.0, capture=capture)
         return attention(x, plan, scheme, 0)
 
     reference, weights = outputs(capture=True)
@@ -254,3 +260,19 @@ def test_flex_gives_the_same_on_a_cpu_forwards():
             found = kernels.flex(q, k, v, predicate)
         expected, _ = kernels.explicit(q, k, v, dense(predicate, view), 0.0)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("visibility", ["causal", "permuted"])
+def test_flex_behind_a_past_and_for_two_streams(visibility, monkeypatch):
+    """Forwards on a CPU: some queries see nothing, and one memory is not filled."""
+    network = small_network(visibility, streams=2, memory=3, layers=1)
+    past = torch.randn(1, 2, 3, 16, generator=torch.Generator().manual_seed(1))
+    memory = Memory(states=tuple(past), length=torch.tensor([3, 0]))
+    given = inputs_of(replace(small_batch([6, 6]), memory=memory, asked=torch.tensor([1, 4, 8])))
+    with torch.no_grad():
+        plain = network(given)
+        monkeypatch.setattr(kernels, "choose", lambda *given: "flex")
+        found = network(given)
+    torch.testing.assert_close(found.packed, plain.packed, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found.predicted.packed, plain.predicted.packed, atol=1e-5, rtol=1e-5)

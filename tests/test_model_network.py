@@ -11,7 +11,11 @@ from maskery.model.config import POSITIONS, VISIBILITIES
 from maskery.model.layout import layout_of
 from maskery.model.transformer import inputs_of
 
-GRID = [(v, p, n) for v in VISIBILITIES.names() for p in POSITIONS.names() for n in ("post", "pre")]
+GRID = [
+    (visibility, positions, ("post", "pre")[(one + other) % 2])
+    for one, visibility in enumerate(VISIBILITIES.names())
+    for other, positions in enumerate(POSITIONS.names())
+]
 
 
 def rows(seed, lengths):
@@ -35,7 +39,7 @@ def padded(texts, side, width):
 
 def run(network, texts, side="right", width=None, **capture):
     grids, mask = padded(texts, side, width or max(map(len, texts)))
-    facts = {"document": grids["document"]}
+    facts = {"document": grids["document"], "order": grids["positions"] * 3 % 5}
     read = inputs(grids["ids"], layout_of(mask), segments=grids["document"], positions=grids["positions"], slots=facts)
     with torch.no_grad():
         return network(read, **capture), mask

@@ -6,7 +6,7 @@ from small_model import inputs, small_network, small_shape
 
 from maskery.model.config import POSITIONS
 from maskery.model.layout import layout_of
-from maskery.model.positions import NoPositions, PositionScheme, sinusoids
+from maskery.model.positions import NoPositions, Places, PositionScheme, sinusoids
 
 
 def states(network, ids, positions=None):
@@ -46,14 +46,17 @@ def test_every_scheme_conforms(name):
         with pytest.raises(IndexError):
             scheme.embed(torch.tensor([scheme.limit]))
     q = torch.randn(2, 2, 3, 8)
-    places = torch.tensor([[0, 1, 2], [5, 6, 8]])
-    turned = scheme.turn(q, places)
+    numbers = torch.tensor([[0, 1, 2], [5, 6, 8]])
+    places = Places(numbers, numbers, numbers % 2, numbers % 2)
+    turned = scheme.turn(q, numbers)
     assert turned is None or turned.shape == q.shape
-    term = scheme.scores(0, q, places, places)
+    leaning = scheme.lean(0)
+    assert leaning is None or leaning.shape == (2, 8)
+    term = scheme.scores(0, q, places)
     assert term is None or term.shape == (2, 2, 3, 3)
-    value = scheme.values(0, torch.rand(2, 2, 3, 3), places, places)
+    value = scheme.values(0, torch.rand(2, 2, 3, 3), places)
     assert value is None or value.shape == q.shape
-    assert scheme.in_attention == any(each is not None for each in (turned, term, value))
+    assert scheme.in_attention == any(each is not None for each in (turned, leaning, term, value))
 
 
 @pytest.mark.parametrize("name", POSITIONS.names())
@@ -91,11 +94,11 @@ class InAttention(NoPositions):
     def turn(self, x, positions):
         return x * (1 + positions[:, None, :, None])
 
-    def scores(self, layer, q, q_pos, k_pos):
-        return -(q_pos[:, None, :, None] - k_pos[:, None, None, :]).abs().float() * (layer + 1)
+    def scores(self, layer, q, places):
+        return -(places.q_pos[:, None, :, None] - places.k_pos[:, None, None, :]).abs().float() * (layer + 1)
 
-    def values(self, layer, weights, q_pos, k_pos):
-        return weights.sum(-1, keepdim=True) * q_pos[:, None, :, None]
+    def values(self, layer, weights, places):
+        return weights.sum(-1, keepdim=True) * places.q_pos[:, None, :, None]
 
 
 def test_a_scheme_inside_attention_is_called_in_all_its_places():

@@ -8,14 +8,17 @@ import torch
 from small_model import inputs, small_network, small_shape
 
 from maskery.model import kernels
-from maskery.model.attention import plan_attention
 from maskery.model.config import POSITIONS, RELATIVE, ModelConfig
 from maskery.model.initial import initialise
 from maskery.model.layout import layout_of
-from maskery.model.relative import Nezha, waves
+from maskery.model.plan import plan_attention
+from maskery.model.positions import Places
+from maskery.model.relative import Nezha, Relative, waves
 from maskery.model.transformer import Network
 from maskery.model.visibility import Full
 
+TABLES = [name for name in RELATIVE if issubclass(POSITIONS.get(name), Relative)]
+"""Those whose distances are rows of a table; the others have tests of their own."""
 CLIP = 3
 SMALL = {"clip": CLIP, "buckets": 8, "max_length": 8}
 PADDED = torch.tensor(
@@ -106,7 +109,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", RELATIVE)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_network_is_the_equations(name, case):
     mask, positions = CASES[case]
     network, ids = small_network(positions=name, **SMALL), rows(mask)
@@ -116,7 +119,7 @@ def test_the_network_is_the_equations(name, case):
     require_same(network, found, with_gradients(network, torch.cat(slow)))
 
 
-@pytest.mark.parametrize("name", RELATIVE)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_selected_slots_of_the_last_layer_are_the_equations(name):
     """Some rows are asked nothing, and whole groups of rows too."""
     mask = torch.arange(8) < torch.tensor([8, 8, 5, 3]).unsqueeze(1)
@@ -158,7 +161,8 @@ def test_only_distances_count(name):
 def test_which_rows_count_up_by_one():
     def counting(positions, mask=None):
         mask = torch.ones(positions.shape, dtype=torch.bool) if mask is None else mask
-        plan = plan_attention(layout_of(mask), Full(), {}, positions, dropout=0.0, capture=False)
+        segments = torch.zeros_like(positions)
+        plan = plan_attention(layout_of(mask), Full(), {}, positions, segments, dropout=0.0, capture=False)
         return plan.counting
 
     assert counting(torch.arange(4).expand(2, 4))
@@ -179,7 +183,7 @@ def test_kernels_for_positions_in_attention():
 
 
 def test_the_names_are_those_of_the_registry():
-    assert {name for name in POSITIONS.names() if POSITIONS.get(name).by_distance} == set(RELATIVE)
+    assert {name for name in POSITIONS.names() if POSITIONS.get(name).by_distance} == set(TABLES) < set(RELATIVE)
     assert all(POSITIONS.get(name).in_attention for name in RELATIVE)
 
 
@@ -244,8 +248,8 @@ def test_t5_bias_is_that_of_transformers():
     scheme = POSITIONS.get("t5")(small_shape(positions="t5", buckets=8, clip=20))
     with torch.no_grad():
         scheme.table.copy_(theirs.relative_attention_bias.weight.normal_())
-        places = torch.arange(30)[None]
-        found = scheme.scores(0, torch.zeros(1, 2, 30, 8), places, places)
+        places = Places(torch.arange(30)[None], torch.arange(30)[None])
+        found = scheme.scores(0, torch.zeros(1, 2, 30, 8), places)
         assert torch.equal(found, theirs.compute_bias(30, 30))
 
 
@@ -294,4 +298,4 @@ def test_memory_is_planned_for_the_kernel_that_runs():
 
     long = kernels.SDPA_FROM
     assert kernel_for(small_shape(positions="learned"), long) == "sdpa"
-    assert {kernel_for(small_shape(positions=name), long) for name in RELATIVE} == {"distance"}
+    assert {kernel_for(small_shape(positions=name), long) for name in TABLES} == {"distance"}

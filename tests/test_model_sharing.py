@@ -8,9 +8,9 @@ import torch
 from small_model import VOCABULARY, inputs, small_network, small_recipe, small_shape
 
 from maskery.errors import MaskeryError
-from maskery.model.attention import plan_attention
 from maskery.model.initial import initialise
 from maskery.model.layout import layout_of
+from maskery.model.plan import plan_attention
 from maskery.model.transformer import Network
 from maskery.system import System
 from maskery.train.shards import layers_apart
@@ -158,7 +158,8 @@ def test_a_copy_shares_within_itself(way, share):
 
 def _plan(network):
     rows = read((9, 9, 9, 9))
-    plan = plan_attention(rows.layout, network.visibility, rows.slots, rows.positions, dropout=0.0, capture=False)
+    facts = rows.slots, rows.positions, rows.segments
+    plan = plan_attention(rows.layout, network.visibility, *facts, dropout=0.0, capture=False)
     return plan, network.embeddings.positions
 
 

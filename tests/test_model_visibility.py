@@ -1,5 +1,7 @@
 """Who may see whom: predicates against a slow double loop, their hints, and how they combine."""
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,13 +11,20 @@ from maskery.model.config import VISIBILITIES
 from maskery.model.visibility import Causal, Full, Packed, PackedCausal, Predicate, View, dense, view_of_rows
 
 SLOW = {
-    "full": lambda q, k, q_document, k_document: True,
-    "causal": lambda q, k, q_document, k_document: k <= q,
-    "reverse": lambda q, k, q_document, k_document: k >= q,
-    "prefix": lambda q, k, q_document, k_document: k_document == 0 or k <= q,
-    "packed": lambda q, k, q_document, k_document: q_document == k_document,
-    "packed_causal": lambda q, k, q_document, k_document: q_document == k_document and k <= q,
+    "full": lambda q, k, asks: True,
+    "causal": lambda q, k, asks: k.place <= q.place,
+    "reverse": lambda q, k, asks: k.place >= q.place,
+    "prefix": lambda q, k, asks: k.document == 0 or k.place <= q.place,
+    "packed": lambda q, k, asks: q.document == k.document,
+    "packed_causal": lambda q, k, asks: q.document == k.document and k.place <= q.place,
+    "permuted": lambda q, k, asks: k.order < q.order or (k.order == q.order and not asks),
 }
+
+
+class Slot(NamedTuple):
+    place: int
+    document: int
+    order: int
 
 
 def by_loop(rule, view):
@@ -25,12 +34,9 @@ def by_loop(rule, view):
     for b in range(rows):
         for q in range(queries):
             for k in range(keys):
-                found[b, 0, q, k] = rule(
-                    int(view.q_pos[b, q]),
-                    int(view.k_pos[b, k]),
-                    int(view.q_slots["document"][b, q]),
-                    int(view.k_slots["document"][b, k]),
-                )
+                asked = Slot(*(int(fact[b, q]) for fact in (view.q_pos, *view.q_slots.values())))
+                seen = Slot(*(int(fact[b, k]) for fact in (view.k_pos, *view.k_slots.values())))
+                found[b, 0, q, k] = rule(asked, seen, view.asks)
     return found
 
 
@@ -41,15 +47,9 @@ def views(draw):
     seed = torch.Generator().manual_seed(draw(st.integers(0, 1000)))
     k_pos = torch.arange(-memory, keys).expand(rows, memory + keys)
     q_pos = torch.randint(0, keys, (rows, queries), generator=seed)
-    k_document = torch.randint(0, 3, (rows, memory + keys), generator=seed)
-    q_document = k_document.gather(1, q_pos + memory)
-    return View(
-        q_pos=q_pos,
-        k_pos=k_pos,
-        q_slots={"document": q_document},
-        k_slots={"document": k_document},
-        k_is_memory=k_pos[0] < 0,
-    )
+    facts = {name: torch.randint(0, 4, (rows, memory + keys), generator=seed) for name in ("document", "order")}
+    asking = {name: fact.gather(1, q_pos + memory) for name, fact in facts.items()}
+    return View(q_pos=q_pos, k_pos=k_pos, q_slots=asking, k_slots=facts, asks=draw(st.booleans()))
 
 
 def test_every_visibility_has_a_slow_form():

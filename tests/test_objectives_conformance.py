@@ -32,7 +32,7 @@ def asked_rows(lengths):
     edit[(rows.length[rows.row] > 8) & (rows.slot >= 5) & (rows.slot < 7)] = Edit.NGRAM
     edit[special] = Edit.NONE
     ids = np.where(np.isin(edit, (Edit.MASK, Edit.NGRAM)), 4, rows.original).astype(np.int32)
-    return replace(rows, edit=edit, special=special, ids=ids)
+    return replace(rows, edit=edit, special=special, ids=ids, asked=edit == Edit.MASK)
 
 
 def asked_batch(names, lengths=LENGTHS):

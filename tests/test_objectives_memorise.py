@@ -51,6 +51,11 @@ SETTINGS = {
         "training.batch": 32,
         "training.lr": 2e-3,
     },
+    "permuted_token": {
+        "visibility.kind": "permuted",
+        "model.streams": 2,
+        "corruption.replace": {"mask": 0.0, "random": 0.0, "keep": 1.0},
+    },
     "span_boundary": {"corruption.decide": "span", "corruption.span": {"law": "geometric", "p": 0.4, "longest": 4}},
     "word_order": {"corruption.rate": 0.0, "corruption.shuffle.rate": 0.5},
     "replaced_token": {"model.generator.width": 0.5, "objectives.masked_token": {"weight": 0.0}},

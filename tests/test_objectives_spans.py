@@ -14,11 +14,10 @@ from small_model import VOCABULARY, batch_of, small_network
 
 from maskery.corruption.config import CorruptionConfig, ShuffleConfig, SpanConfig
 from maskery.corruption.corrupt import corrupt
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.model.flow import read_answers
 from maskery.model.initial import initialise
 from maskery.model.transformer import inputs_of
-from maskery.objectives.masked_token import ASKED
 from maskery.objectives.span_boundary import LONGEST, SpanBoundary
 from maskery.objectives.word_order import WordOrder
 from maskery.randomness import keys

@@ -21,7 +21,10 @@ NARROW = {"layers": 12, "width": 256, "heads": 4, "embedding": 128}
 DISTILBERT = {"layers": 6, "width": 768, "heads": 12, "segments": 0}
 TINY = {"layers": 4, "width": 312, "heads": 12, "feedforward": 1200}
 NEZHA = BASE | {"positions": "nezha"}
+GPT = BASE | {"segments": 0, "embedding_norm": "no", "token_head": "plain"}
+GPT2 = GPT | {"norm": "pre", "max_length": 1024}
 PLAIN = {"pooler": False}
+WRITES = PLAIN | {"asked": ("next_token",)}
 BOTH = {"asked": ("masked_token", "next_sentence")}
 
 COUNTS = {
@@ -58,6 +61,11 @@ COUNTS = {
     "TinyBERT 4 layers": (14_350_248, 30522, TINY, {}),
     "TinyBERT 6 layers": (66_955_008, 30522, {"layers": 6, "width": 768, "heads": 12}, {}),
     "NEZHA-base": (101_874_432, 21128, NEZHA, {}),
+    "GPT": (116_534_784, 40478, GPT, WRITES),
+    "GPT-2": (124_439_808, 50257, GPT2, WRITES),
+    "GPT-2 medium": (354_823_168, 50257, GPT2 | LARGE, WRITES),
+    "GPT-2 large": (774_030_080, 50257, GPT2 | {"layers": 36, "width": 1280, "heads": 20}, WRITES),
+    "GPT-2 XL": (1_557_611_200, 50257, GPT2 | {"layers": 48, "width": 1600, "heads": 25}, WRITES),
 }
 """Name -> count, vocabulary, sizes, and what stands on the network: with a pooler and no head unless it says so."""
 

@@ -226,7 +226,7 @@ def test_resumed_with_as_many_ranks_it_ends_with_the_same_bytes(ranks, found):
     assert {path.name for path in out.iterdir()} == {path.name for path in (ranks / "whole").iterdir()}
 
 
-@pytest.mark.parametrize("case", ["plain", "shards"])
+@pytest.mark.parametrize("case", ["plain", "shards", "memory"])
 def test_resumed_with_one_rank_it_ends_almost_the_same(corpus, ranks, tmp_path, case):
     """Without dropout, whose draws are a rank's own."""
     recipe, changes, _ = CASES[case]

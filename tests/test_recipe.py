@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from contradictions import DECODERS, ORDERED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -356,7 +357,7 @@ def test_each_contradiction_is_refused_with_a_repair(contradiction, tmp_path):
     if contradiction.__name__ == "no_objective":
         made = recipe(write(tmp_path, "silent.toml", 'extends = "bert"\n[objectives]\n'))
     else:
-        made = recipe("bert", REFUSED[contradiction.__name__])
+        made = recipe("bert", (REFUSED | ORDERED | DECODERS)[contradiction.__name__])
     assert contradiction(recipe("bert")) is None
     refusals = check(made)
     assert contradiction(made) in refusals

@@ -9,6 +9,7 @@ from transformers import AutoModel
 
 import maskery
 from maskery.cli import main
+from maskery.model.heads import TokenHead
 from maskery.objectives.config import OBJECTIVES
 from maskery.recipes.recipe import names, recipe
 
@@ -34,16 +35,19 @@ def needs(name, corpus):
     return [part for setting in settings for part in ("--set", setting)]
 
 
-GONE = ("nezha",)
+GONE = {"nezha": "nezha", "transformer-xl": "transfo-xl"}
 """Written as transformers 4 reads them; 5 has them no more, and tests of the equations stand in for it."""
+
+OWN = ("mass",)
+"""Shapes that no family of Hugging Face expresses."""
 
 
 def with_heads(name):
-    """The questions that have a head of their own; a contrast compares states as they are."""
+    """The questions that have a head; a contrast compares states as they are."""
     made = recipe(name, size="tiny")
     with torch.device("meta"):
         heads = {each: OBJECTIVES.get(each)().head(made.model.shape(50)) for each in made.objectives}
-    return {each for each, head in heads.items() if head is not None and list(head.parameters())}
+    return {each for each, head in heads.items() if isinstance(head, TokenHead) or (head and list(head.parameters()))}
 
 
 @pytest.mark.parametrize("name", names())
@@ -63,12 +67,17 @@ def test_every_recipe_trains_and_is_read_again(name, corpus, tmp_path, capsys):
     assert {*model.heads, *beside} == with_heads(name)
     ids = torch.tensor([[2, 10, 20, 30, 3]])
     if name in GONE:
-        assert json.loads((out / "config.json").read_text())["model_type"] == name
+        assert json.loads((out / "config.json").read_text())["model_type"] == GONE[name]
+        assert model(ids).last.isfinite().all()
+        return
+    if name in OWN:
+        assert json.loads((out / "config.json").read_text())["model_type"] == "maskery"
         assert model(ids).last.isfinite().all()
         return
     with torch.no_grad():
-        ours, theirs = model(ids).last, AutoModel.from_pretrained(out).eval()(ids).last_hidden_state
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+        ours, theirs = model(ids).last, AutoModel.from_pretrained(out).eval()(ids)
+    read = theirs.get("encoder_last_hidden_state", theirs.last_hidden_state)
+    torch.testing.assert_close(ours, read, rtol=0, atol=1e-5)
 
 
 def test_similar_words_are_demanded_before_anything_is_read(corpus, tmp_path, capsys):

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskery.checkpoint.tensorflow import crc32c as fast
-from maskery.checkpoint.tensorflow import wire
 from maskery.checkpoint.tensorflow.bundle import open_bundle
 from maskery.checkpoint.tensorflow.table import is_table, read_table
 from maskery.errors import CheckpointError
+from maskery.text import wire
 
 
 def random_bytes(number, seed=0):

@@ -144,6 +144,21 @@ def test_operations_by_hand():
     assert forward_flops(ModelConfig(**{"layers": 12}).shape(30000), 0) == 2 * 84_934_656
 
 
+def test_operations_of_two_streams_and_of_a_decoder():
+    """By hand: 3 layers of width 8 with 32 in between, rows of 10 slots."""
+    plain = {"layers": 3, "width": 8, "heads": 2}
+    reads, asks = 2 * 2 * 64, 2 * (2 * 64 + 2 * 8 * 32 + 2 * 10 * 8)
+    head = 2 * 8 * (50 + 8)
+
+    def of(share, **changes):
+        return forward_flops(ModelConfig(**plain, **changes).shape(50), 10, share)
+
+    assert of(0.0) == 3 * (reads + asks)
+    assert of(0.2, streams=2) == pytest.approx(3 * reads + (2 * 1.2 + 0.2) * asks + 0.2 * head)
+    looks = 2 * (4 * 64 + 2 * 10 * 8)
+    assert of(1.0, decoder=2) == pytest.approx(5 * (reads + asks) + 2 * looks + head)
+
+
 def test_vectors_of_distance_double_what_pairs_cost():
     def cost(**changes):
         return forward_flops(ModelConfig(layers=2, width=8, heads=2, **changes).shape(10), 16)

@@ -1,10 +1,13 @@
 """The estimate of memory against what autograd really keeps, and the choice that follows from it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from small_model import VOCABULARY, batch_of, rows_of, small_recipe
 
+from maskery.batches import Targets
 from maskery.edit import Edit
 from maskery.feed import with_draws
 from maskery.model.config import ModelConfig
@@ -35,7 +38,7 @@ def _fields(rows):
     return {name: getattr(rows, name) for name in rows.__dataclass_fields__}
 
 
-def measured(recipe, rows, length):
+def measured(recipe, rows, length, batch=None):
     """Bytes that the forward pass of a training step leaves for the backward pass, weights apart."""
     system = System(recipe, VOCABULARY)
     system.initialise(0)
@@ -49,7 +52,7 @@ def measured(recipe, rows, length):
             kept[storage.data_ptr()] = (storage.nbytes(), tensor)
         return tensor
 
-    batch = asked_batch(rows, length, list(recipe.objectives))
+    batch = asked_batch(rows, length, list(recipe.objectives)) if batch is None else batch
     if system.generator is not None:
         batch = with_draws(batch, np.arange(rows, dtype=np.uint64))
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
@@ -189,3 +192,29 @@ def test_micro_batches_are_of_equal_size(rows):
 def test_bytes_are_the_peak_of_the_choice():
     found = choice()
     assert found.bytes == peak_bytes(mini(), 9_000_000, 128, found.rows, RATE)
+
+
+def ordered_batch(rows, length):
+    """Rows of which exactly the given share is asked of a second stream."""
+    batch = asked_batch(rows, length, ["masked_token"])
+    asked = batch.targets["masked_token"]
+    return replace(batch, ids=batch.original, asked=asked.index, targets={"permuted_token": asked})
+
+
+def written_batch(rows, length):
+    """Rows beside rows of which every slot is asked."""
+    batch = replace(asked_batch(rows, length, []), targets={})
+    every = Targets(index=torch.arange(rows * length), label=batch.original.flatten())
+    return replace(batch, decoder=replace(batch, targets={"next_token": every}))
+
+
+@pytest.mark.parametrize("dropout", [DROPOUT, {}], ids=["dropout", "no dropout"])
+@pytest.mark.parametrize(("rows", "length", "width"), [(4, 32, 64), (2, 128, 64)])
+@pytest.mark.parametrize(("name", "made"), [("xlnet", ordered_batch), ("bart", written_batch)])
+def test_two_streams_and_a_decoder_keep_their_part(name, made, rows, length, width, dropout):
+    sizes = {"width": width, "heads": 4, "max_length": 512, "layers": 3, "memory": 0}
+    sizes |= {"decoder": 2} if name == "bart" else {}
+    recipe = small_recipe(name, **{f"model__{key}": value for key, value in sizes.items()}, **dropout)
+    got, shape = measured(recipe, rows, length, made(rows, length))
+    fixed = 4 * VOCABULARY * (shape.embedding + 1)
+    assert rows * kept_bytes(shape, length, RATE) == pytest.approx(got - fixed, rel=0.15)

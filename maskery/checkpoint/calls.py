@@ -5,18 +5,49 @@ Shapes: B rows, T slots.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from maskery.errors import InputError
 from maskery.model.config import VISIBILITIES, Shape
 from maskery.model.layout import layout_of
-from maskery.model.transformer import Inputs, Network
+from maskery.model.stack import Inputs, Stack
+from maskery.model.transformer import Network
 from maskery.model.visibility import Visibility
 
 
+def with_decoder(
+    network: Network, inputs: Inputs, ids: Tensor | None, mask: Tensor | None, positions: Tensor | None
+) -> Inputs:
+    """The same with what the decoder has written so far."""
+    if ids is None:
+        if mask is not None or positions is not None:
+            name = "decoder_positions" if mask is None else "decoder_mask"
+            raise InputError(f"{name} given without decoder_ids", repair="give decoder_ids as well")
+        return inputs
+    if network.decoder is None:
+        raise InputError("decoder_ids given to a model without a decoder", repair="leave decoder_ids out")
+    written = prepare(network.decoder, ids, mask, None, positions)
+    if len(written.ids) != len(inputs.ids):
+        raise InputError(
+            f"decoder_ids have {len(written.ids)} rows, ids {len(inputs.ids)}", repair="give one for each row"
+        )
+    return replace(inputs, decoder=written)
+
+
+def shifted(ids: Tensor, mask: Tensor | None, start: int) -> Tensor:
+    """(B,T) each real slot with the token before it, the first of a row with the start."""
+    real = _real(mask, ids)
+    first = real & (real.cumsum(1) == 1)
+    before = ids.clone()
+    before[real] = ids[real].roll(1)
+    return before.masked_fill(first, start)
+
+
 def prepare(
-    network: Network,
+    network: Stack,
     ids: Tensor,
     mask: Tensor | None,
     segments: Tensor | None,
@@ -34,7 +65,7 @@ def prepare(
         )
     real = _real(mask, ids)
     segments = torch.zeros_like(ids) if segments is None else _whole_numbers("segments", segments, device)
-    positions = _positions(shape, real) if positions is None else _whole_numbers("positions", positions, device)
+    positions = _positions(network, real) if positions is None else _whole_numbers("positions", positions, device)
     for name, given in (("segments", segments), ("positions", positions)):
         if given.shape != ids.shape:
             raise InputError(
@@ -42,7 +73,8 @@ def prepare(
             )
     _in_range("id", ids, real, shape.vocabulary, "the tokenizer does not belong to this model")
     known = shape.segments or (2 if "document" in reader.needs else 1)  # without vectors they still part the row
-    _in_range("segment", segments, real, known, "use segments below this number, or none")
+    if not network.embeddings.positions.tells_segments:  # such positions compare segments, whatever their numbers
+        _in_range("segment", segments, real, known, "use segments below this number, or none")
     limit = network.embeddings.positions.limit
     if limit is not None:
         _require_room(positions, real, limit, shape)
@@ -108,11 +140,12 @@ def _real(mask: Tensor | None, ids: Tensor) -> Tensor:
     return real
 
 
-def _positions(shape: Shape, real: Tensor) -> Tensor:
-    """Slot numbers; where counting starts at an offset (RoBERTa), real slots are counted instead."""
-    if shape.position_offset == 0:
-        return torch.arange(real.shape[1], device=real.device).expand(real.shape)
-    return (real.cumsum(1) - 1 + shape.position_offset).clamp(min=0)
+def _positions(network: Stack, real: Tensor) -> Tensor:
+    """Slot numbers; where an encoder alone starts at an offset (RoBERTa), real slots are counted instead."""
+    offset = network.shape.position_offset
+    if offset == 0 or not isinstance(network, Network) or network.decoder is not None:
+        return torch.arange(offset, offset + real.shape[1], device=real.device).expand(real.shape)
+    return (real.cumsum(1) - 1 + offset).clamp(min=0)
 
 
 def _in_range(what: str, given: Tensor, real: Tensor, limit: int, repair: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from maskery import files
 from maskery.checkpoint.families import FAMILIES, OWN, Choice, choose
-from maskery.checkpoint.folder import Beside, Saved, state_of, write_model
+from maskery.checkpoint.folder import Beside, Saved, held_by, write_model
 from maskery.checkpoint.locate import write_manifest
 from maskery.checkpoint.model import Model
 from maskery.errors import CheckpointError, ExistsError, UnknownName
@@ -37,7 +37,14 @@ def export_model(model: Model, out: Path, family: str | None = None) -> Saved:
     beside = None if second is None else Beside(second.network, second.heads, second.origin if origin else None)
     with files.new_folder(out.resolve()) as made:
         saved = write_model(
-            made, model.network, model.heads, model.tokenizer, origin=origin, generator=beside, prefer=family
+            made,
+            model.network,
+            model.heads,
+            model.tokenizer,
+            origin=origin,
+            generator=beside,
+            prefer=family,
+            rows=model.rows,
         )
         write_manifest(made, saved.files)
     return saved
@@ -45,11 +52,11 @@ def export_model(model: Model, out: Path, family: str | None = None) -> Saved:
 
 def _choice(model: Model, prefer: str | None) -> Choice:
     pad = None if model.tokenizer is None else model.tokenizer.specials.pad
-    return choose(model.config, state_of(model.network, model.heads), pad, prefer=prefer)
+    return choose(model.config, held_by(model.network, model.heads), pad, prefer=prefer)
 
 
 def _refuse_family(model: Model, family: str, chosen: Choice) -> None:
     pad = None if model.tokenizer is None else model.tokenizer.specials.pad
-    against = FAMILIES[family].objections(model.config, state_of(model.network, model.heads), pad)
+    against = FAMILIES[family].objections(model.config, held_by(model.network, model.heads), pad)
     other = f"leave out --family: {chosen.name} can" if chosen.name != OWN else "use the folder as it is"
     raise CheckpointError(f"{family} cannot express this model: {'; '.join(against)}", repair=other)

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from maskery.checkpoint import albert, bert, distilbert, electra, ernie, nezha, roberta
+from maskery.checkpoint import (
+    albert,
+    bart,
+    bert,
+    distilbert,
+    electra,
+    ernie,
+    gpt2,
+    nezha,
+    openai_gpt,
+    roberta,
+    transfo_xl,
+    xlnet,
+)
 from maskery.checkpoint.family import FIXED, Family
 from maskery.checkpoint.state import fitting_class
 from maskery.model.config import Shape
@@ -18,7 +31,8 @@ OWN = "maskery"
 """The type of a folder with our own config and our own tensor names."""
 
 FAMILIES: dict[str, Family] = {
-    module.FAMILY.model_type: module.FAMILY for module in (bert, roberta, albert, electra, distilbert, nezha, ernie)
+    module.FAMILY.model_type: module.FAMILY
+    for module in (bert, roberta, albert, electra, distilbert, nezha, ernie, gpt2, openai_gpt, transfo_xl, xlnet, bart)
 }
 """In the order in which they are preferred where several will do."""
 

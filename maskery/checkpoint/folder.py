@@ -15,11 +15,13 @@ from torch import Tensor, nn
 from maskery import files
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, is_run, write_manifest
+from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, TENSORLESS, is_run, write_manifest
 from maskery.checkpoint.state import Origin, export_state, fitting_class
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
 from maskery.errors import ExistsError
+from maskery.model.heads import TokenHead
 from maskery.model.transformer import Network
+from maskery.rows.config import RowsConfig
 from maskery.system import System
 
 if TYPE_CHECKING:
@@ -67,6 +69,16 @@ def state_of(network: Network, heads: Heads) -> dict[str, Tensor]:
     return state
 
 
+def held_by(network: Network, heads: Heads) -> set[str]:
+    """Our names of all that a model holds: of its tensors, and of heads that have none (`heads.NAME`)."""
+    return {*state_of(network, heads), *(f"heads.{name}" for name in tensorless(heads))}
+
+
+def tensorless(heads: Heads) -> list[str]:
+    """The token heads that are nothing but the network's own tensors again."""
+    return [name for name, head in heads.items() if isinstance(head, TokenHead) and not list(head.parameters())]
+
+
 def write_model(
     folder: Path,
     network: Network,
@@ -76,16 +88,22 @@ def write_model(
     origin: Origin | None = None,
     generator: Beside | None = None,
     prefer: str | None = None,
+    rows: RowsConfig | None = None,
 ) -> Saved:
     """Write config, weights and tokenizer into an existing folder. The manifest is left to the caller, who may have
-    more files to add: `write_manifest(folder, names)`. `prefer` is the family to write where several will do."""
+    more files to add: `write_manifest(folder, names)`. `prefer` is the family to write where several will do; `rows`
+    are those of the training, if they are known."""
     shape, state = network.shape, state_of(network, heads)
     pad = None if tokenizer is None else tokenizer.specials.pad
-    choice = choose(shape, state, pad, prefer=origin.model_type if origin else prefer)
+    held = held_by(network, heads)
+    choice = choose(shape, held, pad, prefer=origin.model_type if origin else prefer)
     if choice.family is None:
         config, weights, rest, notes = _own(network, state, choice)
     else:
-        config, weights, rest, notes = _hugging_face(network, state, choice.family, origin, pad)
+        config, weights, rest, notes = _hugging_face(network, state, held, choice.family, origin, tokenizer)
+    config |= _tensorless_heads(config, choice.family, heads)
+    if network.decoder is not None and origin is None:
+        config |= _beginnings(choice.family, tokenizer, rows)
     names = [CONFIG, WEIGHTS]
     files.write_json(folder / CONFIG, dict(sorted(config.items())))
     write_safetensors(folder / WEIGHTS, weights)
@@ -118,20 +136,47 @@ def _own(network: Network, state: dict[str, Tensor], choice: Choice) -> _Written
     return config, state, {}, notes
 
 
+def _beginnings(family: Family | None, tokenizer: Tokenizer | None, rows: RowsConfig | None) -> dict[str, int]:
+    """The token that a decoder reads first, and those that begin and end a text. Where no rows tell, a family does as
+    its published models do: it begins with the end."""
+    if tokenizer is None or (rows is None and family is None):
+        return {}
+    begin, end = tokenizer.specials.cls, tokenizer.specials.sep
+    start = {"decoder_start_token_id": end if rows is None or rows.decoder_start == "end" else begin}
+    ends = {"bos_token_id": begin, "eos_token_id": end, "forced_eos_token_id": end}
+    return start if family is None else {**start, **ends}
+
+
+def _tensorless_heads(config: Mapping[str, Any], family: Family | None, heads: Heads) -> dict[str, list[str]]:
+    """What no tensor and no name of a class tells."""
+    named = None if family is None else family.named(config)
+    told = () if named is None else named.tensorless
+    others = [name for name in tensorless(heads) if name not in told]
+    return {TENSORLESS: others} if others else {}
+
+
 def _hugging_face(
-    network: Network, state: dict[str, Tensor], family: Family, origin: Origin | None, pad: int | None
+    network: Network,
+    state: dict[str, Tensor],
+    held: set[str],
+    family: Family,
+    origin: Origin | None,
+    tokenizer: Tokenizer | None,
 ) -> _Written:
     shape = network.shape
+    pad = None if tokenizer is None else tokenizer.specials.pad
     if origin is not None and origin.model_type != family.model_type:
         origin = None
     before = dict(origin.config) if origin else {}
-    chosen = fitting_class(family, set(state), shape, before)
+    chosen = fitting_class(family, held, shape, before)
     weights, rest, widened = export_state(family, chosen, state, shape, origin)
     config = before or {"dtype": "float32"}
     if widened:
         config |= {key: "float32" for key in ("dtype", "torch_dtype") if key in before} or {"dtype": "float32"}
     if not before or family.shape_of(before) != shape:
         config |= family.config_of(shape, pad)
+        if family.ends and tokenizer is not None:
+            config |= {"bos_token_id": tokenizer.specials.sep, "eos_token_id": tokenizer.specials.sep}
     config |= {"model_type": family.model_type, "architectures": [chosen.name]}
     config |= _labels(chosen, state, before)
     notes = [f"saved as {family.model_type}: {family.remark}"] if family.remark and not before else []
@@ -185,6 +230,7 @@ def save_model(
     origin: Origin | None = None,
     generator: Beside | None = None,
     replace: bool = False,
+    rows: RowsConfig | None = None,
 ) -> Saved:
     """Write a whole model folder. A path that exists is refused, unless it is an empty folder or to be replaced."""
     folder = Path(path).resolve()
@@ -193,9 +239,9 @@ def save_model(
             "something is there already", where=Path(path), repair="give a new path, or save(path, replace=True)"
         )
     if _is_empty(folder) or is_run(folder):
-        return _fill(folder, network, heads, tokenizer, origin, generator)
+        return _fill(folder, network, heads, tokenizer, origin, generator, rows)
     with files.new_folder(folder) as temporary:
-        saved = write_model(temporary, network, heads, tokenizer, origin=origin, generator=generator)
+        saved = write_model(temporary, network, heads, tokenizer, origin=origin, generator=generator, rows=rows)
         write_manifest(temporary, saved.files)
         if folder.exists():
             _keep_others(folder, temporary)
@@ -225,9 +271,10 @@ def save_into(
     tokenizer: Tokenizer | None,
     say: Callable[[str], None],
     generator: Beside | None = None,
+    rows: RowsConfig | None = None,
 ) -> Saved:
     """Put a run's final model at the top of its folder, telling what is worth telling."""
-    saved = _fill(folder, network, heads, tokenizer, None, generator)
+    saved = _fill(folder, network, heads, tokenizer, None, generator, rows)
     for note in saved.notes:
         say(note)
     return saved
@@ -240,11 +287,12 @@ def _fill(
     tokenizer: Tokenizer | None,
     origin: Origin | None,
     generator: Beside | None,
+    rows: RowsConfig | None,
 ) -> Saved:
     """Put a model into an empty folder or a run's. config.json goes first and comes last: without it there is no
     model here, and a run stands for its newest checkpoint."""
     with files.scratch_folder(folder / "model", folder) as made:
-        saved = write_model(made, network, heads, tokenizer, origin=origin, generator=generator)
+        saved = write_model(made, network, heads, tokenizer, origin=origin, generator=generator, rows=rows)
         write_manifest(made, saved.files)
         with files.writing(folder):
             files.sync_inside(made)

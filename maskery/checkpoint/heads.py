@@ -1,7 +1,8 @@
 """Heads by name: those of objectives, and those of tasks, whose number of classes the tensors tell.
 
 A head of a task reads the pooled state of a row, the state of its first slot (then it has a layer more, whose
-activation its name tells), or every slot.
+activation its name tells), that of its last (GPT), or every slot. Of a model with a decoder they read what that makes
+of the row, shifted by one as if it were to be written again (BART).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from torch import Tensor, nn
 from maskery.errors import InputError
 from maskery.model.config import Shape
 from maskery.model.heads import ClassHead, TokenHead, TwoLayerHead
-from maskery.model.transformer import Hidden, Network
-from maskery.objectives.config import OBJECTIVES, PAIR_OF
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
+from maskery.objectives.config import ASKED_OF_DECODER, OBJECTIVES, PAIR_OF
 
 POOLED = ("sequence_class", "choice")
 FIRST = {
@@ -25,8 +27,12 @@ FIRST = {
 }
 """Head -> its activation."""
 EVERY = ("token_class", "answer_span")
-TASKS = (*POOLED, *FIRST, *EVERY)
-SAID = {"answer_span": 2, "choice": 1, "choice_gelu": 1, "choice_relu": 1}
+LAST = ("sequence_class_last",)
+"""Heads that read the last slot, and have no bias."""
+WRITTEN = {"sequence_class_tanh": "tanh", "choice_tanh": "tanh"}
+"""Head -> its activation: it reads the last slot of the row (XLNet), or of what a decoder makes of it (BART)."""
+TASKS = (*POOLED, *FIRST, *LAST, *WRITTEN, *EVERY)
+SAID = {"answer_span": 2, "choice": 1, "choice_gelu": 1, "choice_relu": 1, "choice_tanh": 1}
 """Heads whose number of scores is no choice: where a span begins and ends, how good an answer is."""
 
 
@@ -37,7 +43,7 @@ def names_of_heads(state: Mapping[str, Tensor]) -> list[str]:
 def build_head(name: str, shape: Shape, tensors: Mapping[str, Tensor]) -> nn.Module | None:
     """A head for `tensors` (named inside the head); None for a name that we do not know."""
     if name in TASKS:
-        weight = tensors.get("answer.weight" if name in FIRST else "dense.weight")
+        weight = tensors.get("answer.weight" if name in {**FIRST, **WRITTEN} else "dense.weight")
         return None if weight is None or weight.ndim != 2 else task_head(name, shape, int(weight.shape[0]))
     return OBJECTIVES.get(name)().head(shape) if name in OBJECTIVES.names() else None
 
@@ -45,10 +51,17 @@ def build_head(name: str, shape: Shape, tensors: Mapping[str, Tensor]) -> nn.Mod
 def task_head(name: str, shape: Shape, classes: int) -> nn.Module:
     """A head of a task, its numbers not yet set."""
     classes = SAID.get(name, classes)
-    return TwoLayerHead(shape.width, classes, FIRST[name]) if name in FIRST else ClassHead(shape.width, classes)
+    if name in FIRST or name in WRITTEN:
+        return TwoLayerHead(shape.width, classes, {**FIRST, **WRITTEN}[name])
+    return ClassHead(shape.width, classes, bias=name not in LAST)
 
 
-def scores_of(name: str, head: nn.Module, network: Network, hidden: Hidden) -> Tensor:
+def reads_decoder(name: str) -> bool:
+    """Whether a head stands on the decoder, where the model has one."""
+    return name in TASKS or name in ASKED_OF_DECODER
+
+
+def scores_of(name: str, head: nn.Module, network: Stack, hidden: Hidden) -> Tensor:
     """(B,C) of a head that reads a row as a whole, (B,T,C) or (B,T) of one that reads its slots, zeros at padding."""
     if isinstance(head, TokenHead):
         return hidden.layout.unpack(head(hidden.packed, network.embeddings.tokens))
@@ -56,6 +69,8 @@ def scores_of(name: str, head: nn.Module, network: Network, hidden: Hidden) -> T
         return hidden.layout.unpack(head(hidden.packed))
     if name in FIRST:
         read = hidden.packed.index_select(0, hidden.layout.first_places())
+    elif name in LAST or name in WRITTEN:
+        read = hidden.packed.index_select(0, hidden.layout.last_places())
     elif name not in (*POOLED, *PAIR_OF):
         raise InputError(
             f"the head {name} reads more than rows", repair=f"give it what it reads: model.heads[{name!r}](...)"

@@ -14,12 +14,24 @@ from torch import Tensor, nn
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.family import Family
 from maskery.checkpoint.heads import build_head, names_of_heads
-from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, has_tokenizer, locate, placed, read_config, verify
+from maskery.checkpoint.locate import (
+    CONFIG,
+    GENERATOR,
+    POOLER,
+    TENSORLESS,
+    has_tokenizer,
+    locate,
+    placed,
+    read_config,
+    rows_of,
+    verify,
+)
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.state import Imported, LoadReport, Origin, float32, import_state, same_bits
 from maskery.checkpoint.tensors import HEADS, read_safetensors, read_weights, require_finite
 from maskery.errors import CheckpointError, UnknownName
 from maskery.model.config import Shape
+from maskery.model.heads import TokenHead
 from maskery.model.transformer import Network
 from maskery.text.tokenizer import Tokenizer
 
@@ -35,6 +47,7 @@ def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
     folder, note = locate(Path(path))
     verify(folder)
     model = _load(folder, allow_pickle, note)
+    model.rows = rows_of(folder)
     if (folder / GENERATOR / CONFIG).is_file():
         model.generator = tied(_load(folder / GENERATOR, allow_pickle), model, folder / GENERATOR)
     return model
@@ -72,6 +85,7 @@ def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
         _add_heads(imported, read_safetensors(folder / HEADS))
     require_finite({imported.names.get(name, name): tensor for name, tensor in imported.state.items()}, folder)
     network, heads = _build(shape, imported, folder)
+    heads |= _tensorless_heads(family, config, shape, folder)
     tokenizer = Tokenizer.load(folder) if has_tokenizer(folder) else None
     _check_expressed(family, shape, imported, folder)
     _require_room_for_pieces(shape, tokenizer, folder)
@@ -91,6 +105,7 @@ def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
         dtypes=imported.dtypes,
         buffers=imported.buffers,
         tied=frozenset(imported.tied),
+        bare=family is not None and not any(name.startswith(family.prefix) for name in tensors),
     )
     return Model(network, heads, tokenizer, origin=origin, report=report, note=note)
 
@@ -108,11 +123,10 @@ def _own_shape(config: Mapping[str, Any]) -> Shape:
 
 def _require_layers(shape: Shape, tensors: Mapping[str, Tensor], folder: Path) -> None:
     """Before anything is made as large as config.json says."""
-    if shape.layers > (len(tensors) if shape.share == "none" else _MOST_SHARING):
+    layers = max(shape.layers, shape.decoder)
+    if layers > (len(tensors) if shape.share == "none" else _MOST_SHARING):
         told = f"there are only {len(tensors)} tensors" if shape.share == "none" else f"{_MOST_SHARING} is the most"
-        raise CheckpointError(
-            f"config.json says {shape.layers} layers, but {told}", where=folder, repair=_OTHER_WEIGHTS
-        )
+        raise CheckpointError(f"config.json says {layers} layers, but {told}", where=folder, repair=_OTHER_WEIGHTS)
 
 
 def _import(family: Family | None, config: Mapping[str, Any], tensors: dict[str, Tensor], shape: Shape) -> Imported:
@@ -155,6 +169,27 @@ def _build(shape: Shape, imported: Imported, folder: Path) -> tuple[Network, dic
         taken |= {prefix + each for each in head.state_dict()}
     imported.unused += [name for name in state if name not in taken]
     return _filled(network, own), heads
+
+
+def _tensorless_heads(
+    family: Family | None, config: Mapping[str, Any], shape: Shape, folder: Path
+) -> dict[str, nn.Module]:
+    """Heads that are the network's own tensors again: by the class that config.json names, or the family's first where
+    it names none of ours; and those that it names beside."""
+    told = () if family is None else (family.named(config) or family.classes[0]).tensorless
+    beside = config.get(TENSORLESS, [])
+    names = [*told, *beside] if isinstance(beside, list) else [beside]
+    heads = {name: build_head(name, shape, {}) for name in names if isinstance(name, str)}
+    wrong = [name for name in names if not isinstance(name, str) or _has_tensors(heads[name])]
+    if wrong:
+        raise CheckpointError(
+            f"{TENSORLESS}: {wrong[0]!r} is no head without tensors", where=folder / CONFIG, repair=_OTHER_WEIGHTS
+        )
+    return {name: head for name, head in heads.items() if head is not None}
+
+
+def _has_tensors(head: nn.Module | None) -> bool:
+    return not isinstance(head, TokenHead) or any(True for _ in head.parameters())
 
 
 def _on_meta(shape: Shape, pooler: bool, folder: Path) -> Network:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,12 @@ from maskery import files
 from maskery.checkpoint.families import FAMILIES, OWN
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
+from maskery.rows.config import RowsConfig
+from maskery.text import byte_pairs, sentencepiece
 
 CONFIG = "config.json"
+TENSORLESS = "maskery_heads"
+"""Key of config.json: heads that have no tensor of their own and that the class does not tell of."""
 GENERATOR = "generator"
 """The folder of a second network, inside that of its model."""
 POOLER = "has_pooler"
@@ -116,5 +121,15 @@ def placed(error: CheckpointError, where: Path) -> CheckpointError:
     return error if error.where else CheckpointError(error.cause, where=where, repair=error.repair)
 
 
+def rows_of(folder: Path) -> RowsConfig | None:
+    """The rows that a run trains with, if this is its final model or one of its checkpoints."""
+    run = folder.resolve().parent.parent if folder.resolve().parent.name == CHECKPOINTS else folder
+    try:
+        return RowsConfig.model_validate(tomllib.loads((run / RECIPE).read_text(encoding="utf-8")).get("rows", {}))
+    except (OSError, ValueError):  # none here, or one that another version wrote
+        return None
+
+
 def has_tokenizer(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
+    written = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
+    return written or byte_pairs.is_here(folder) or sentencepiece.is_here(folder)

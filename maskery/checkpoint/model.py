@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import cast
 
 from torch import Tensor, nn
 
-from maskery.checkpoint.calls import prepare
+from maskery.checkpoint.calls import prepare, shifted, with_decoder
 from maskery.checkpoint.families import OWN, Choice, choose
-from maskery.checkpoint.folder import Beside, Saved, save_model, state_of
-from maskery.checkpoint.heads import scores_of
+from maskery.checkpoint.folder import Beside, Saved, held_by, save_model
+from maskery.checkpoint.heads import reads_decoder, scores_of
 from maskery.checkpoint.parts import parameters_by_part
 from maskery.checkpoint.state import LoadReport, Origin
 from maskery.errors import InputError
 from maskery.model.config import Shape
 from maskery.model.heads import TokenHead
 from maskery.model.transformer import Hidden, Network
+from maskery.objectives.config import ASKED_OF_DECODER
+from maskery.rows.config import RowsConfig
 from maskery.text.tokenizer import Tokenizer
+
+_STARTS = {"bart": {"decoder_start_token_id": 2}}
+"""What a config.json means that does not say it."""
 
 
 class Model(nn.Module):
@@ -42,6 +48,8 @@ class Model(nn.Module):
         """Which of several models of a folder this is, and why; empty when there was no choice."""
         self.generator = generator
         """The network that filled gaps while this one was trained (ELECTRA); its embeddings are this one's."""
+        self.rows: RowsConfig | None = None
+        """The rows that it was trained with, where its folder is that of a run."""
         self.eval()
 
     @property
@@ -65,7 +73,7 @@ class Model(nn.Module):
     @property
     def _choice(self) -> Choice:
         pad = None if self.tokenizer is None else self.tokenizer.specials.pad
-        return choose(self.config, state_of(self.network, self.heads), pad)
+        return choose(self.config, held_by(self.network, self.heads), pad)
 
     def forward(
         self,
@@ -77,15 +85,17 @@ class Model(nn.Module):
         attentions: bool = False,
         positions: Tensor | None = None,
         decoder_ids: Tensor | None = None,
+        decoder_mask: Tensor | None = None,
+        decoder_positions: Tensor | None = None,
         visibility: str | None = None,
         tasks: Tensor | None = None,
     ) -> Hidden:
         """(B,T) ids -> states. `mask` is 1 or True at real slots; padding may stand on any side. `visibility` says who
         sees whom where that is not the model's own: a model of several modes (UniLM) reads in full otherwise. `tasks`
-        are the numbers of tasks, one a slot (ERNIE 2.0)."""
-        if decoder_ids is not None:
-            raise InputError("decoder_ids given to a model without a decoder", repair="leave decoder_ids out")
+        are the numbers of tasks, one a slot (ERNIE 2.0). `decoder_ids` (B,S) are what a decoder has written so far:
+        what it says of them is the result's `decoder`, and without them only the encoder reads."""
         inputs = prepare(self.network, ids, mask, segments, positions, visibility, tasks)
+        inputs = with_decoder(self.network, inputs, decoder_ids, decoder_mask, decoder_positions)
         hidden: Hidden = self.network(inputs, layers=layers, attentions=attentions)
         return hidden
 
@@ -96,12 +106,17 @@ class Model(nn.Module):
         segments: Tensor | None = None,
         *,
         visibility: str | None = None,
+        decoder_ids: Tensor | None = None,
+        decoder_mask: Tensor | None = None,
     ) -> Tensor:
-        """(B,T,V) scores of the token head; zeros at padding."""
-        head = self.token_head()
-        hidden: Hidden = self(ids, mask, segments, visibility=visibility)
-        scores: Tensor = head(hidden.packed, self.network.embeddings.tokens)
-        return hidden.layout.unpack(scores)
+        """(B,T,V) scores of the token head; zeros at padding. Of a decoder (B,S,V), for each of the `decoder_ids` what
+        comes behind it."""
+        written = {"decoder_ids": decoder_ids, "decoder_mask": decoder_mask}
+        hidden: Hidden = self(ids, mask, segments, visibility=visibility, **written)
+        name = self._token_head(of_decoder=hidden.decoder is not None)
+        stack = self.network if hidden.decoder is None else self.network.decoder
+        assert stack is not None
+        return scores_of(name, self.heads[name], stack, hidden.decoder or hidden)
 
     def scores(self, head: str, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """What the named head says: (B,C) of one that reads rows as a whole, (B,T,C) or (B,T) of one that reads slots,
@@ -109,12 +124,39 @@ class Model(nn.Module):
         if head not in self.heads:
             held = ", ".join(self.heads) or "none"
             raise InputError(f"this model has no head {head!r}", repair=f"its heads: {held}")
-        return scores_of(head, self.heads[head], self.network, self(ids, mask, segments))
+        if self.network.decoder is None or not reads_decoder(head):
+            return scores_of(head, self.heads[head], self.network, self(ids, mask, segments))
+        read = shifted(ids, mask, self.decoder_start())
+        hidden: Hidden = self(ids, mask, segments, decoder_ids=read, decoder_mask=mask)
+        assert hidden.decoder is not None
+        return scores_of(head, self.heads[head], self.network.decoder, hidden.decoder)
+
+    def decoder_start(self) -> int:
+        """The token that the decoder reads first: as its rows tell, or its config.json."""
+        if self.rows is not None and self.tokenizer is not None:
+            specials = self.tokenizer.specials
+            return specials.sep if self.rows.decoder_start == "end" else specials.cls
+        config = {} if self.origin is None else {**_STARTS.get(self.origin.model_type, {}), **self.origin.config}
+        if not isinstance(config.get("decoder_start_token_id"), int):
+            raise InputError(
+                "nothing tells the token with which its decoder begins",
+                repair="give decoder_ids yourself, or write decoder_start_token_id into config.json",
+            )
+        return int(config["decoder_start_token_id"])
 
     def token_head(self) -> TokenHead:
-        for head in self.heads.values():
-            if isinstance(head, TokenHead):
-                return head
+        """The head over the vocabulary that stands on what is read."""
+        return cast(TokenHead, self.heads[self._token_head(of_decoder=False)])
+
+    def _token_head(self, *, of_decoder: bool) -> str:
+        tells = [name for name, head in self.heads.items() if isinstance(head, TokenHead)]
+        apart = () if self.network.decoder is None else ASKED_OF_DECODER
+        found = [name for name in tells if (name in apart) == of_decoder]
+        if found:
+            return found[0]
+        if tells:
+            other = "give decoder_ids, what it has written so far" if not of_decoder else "leave decoder_ids out"
+            raise InputError(f"this model says tokens with its {'encoder' if of_decoder else 'decoder'}", repair=other)
         held = ", ".join(self.heads) or "none"
         raise InputError(
             f"this model has no head over the vocabulary (its heads: {held})",
@@ -143,4 +185,5 @@ class Model(nn.Module):
             origin=self.origin,
             generator=None if second is None else Beside(second.network, second.heads, second.origin),
             replace=replace,
+            rows=self.rows,
         )

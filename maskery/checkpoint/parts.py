@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from maskery.model.config import Shape
+from maskery.model.stack import Stack
 from maskery.model.transformer import Network
 
 
@@ -20,14 +21,16 @@ def count(parameters: Iterable[nn.Parameter]) -> int:
 def parameters_by_part(
     network: Network, heads: Mapping[str, nn.Module], generator: nn.Module | None = None
 ) -> dict[str, int]:
-    """Encoder = embeddings and layers; generator = what it adds to the rest; total = distinct parameters."""
+    """Encoder = embeddings and layers; decoder and generator = what they add to it; total = distinct parameters."""
+    decoder = count(network.decoder.parameters()) if network.decoder is not None else 0
     pooler = list(network.pooler.parameters()) if network.pooler is not None else []
     of_heads = [each for head in heads.values() for each in head.parameters()]
     own = [*network.parameters(), *of_heads]
     every = [*own, *(generator.parameters() if generator is not None else ())]
     return {
         "total": count(every),
-        "encoder": count(network.parameters()) - count(pooler),
+        "encoder": count(network.parameters()) - count(pooler) - decoder,
+        "decoder": decoder,
         "pooler": count(pooler),
         "heads": count(of_heads),
         "generator": count(every) - count(own),
@@ -54,7 +57,7 @@ class Part:
     """Some of a network's own parameters; what it borrows is counted at the owner."""
 
     of: str
-    """embeddings, layers, pooler or heads."""
+    """embeddings, layers, decoder, pooler or heads."""
     name: str
     each: int
     """Numbers in one of them."""
@@ -74,6 +77,8 @@ class Part:
 _HALVES = {
     "attention": "attention",
     "attention_norm": "attention norm",
+    "source": "attention to the source",
+    "source_norm": "attention to the source norm",
     "up": "feed-forward",
     "down": "feed-forward",
     "feedforward_norm": "feed-forward norm",
@@ -83,13 +88,20 @@ _HALVES = {
 
 def parts_of(network: Network, heads: Mapping[str, nn.Module]) -> list[Part]:
     """Everything of its own that a network and the heads on it have; together all parameters, each once."""
-    parts = [Part(of="embeddings", name=name, each=many) for name, many in _grouped(network.embeddings).items()]
-    parts += _layers(network)
-    if network.norm is not None:
-        parts.append(Part(of="layers", name="last norm", each=count(network.norm.parameters())))
+    parts = _stack(network, "embeddings", "layers")
+    if network.decoder is not None:
+        parts += _stack(network.decoder, "decoder", "decoder")
     if network.pooler is not None:
         parts.append(Part(of="pooler", name="pooler", each=count(network.pooler.parameters())))
     parts += [Part(of="heads", name=name, each=count(head.parameters())) for name, head in heads.items()]
+    return parts
+
+
+def _stack(stack: Stack, embeddings: str, layers: str) -> list[Part]:
+    parts = [Part(of=embeddings, name=name, each=many) for name, many in _grouped(stack.embeddings).items()]
+    parts += _layers(stack, layers)
+    if stack.norm is not None:
+        parts.append(Part(of=layers, name="last norm", each=count(stack.norm.parameters())))
     return parts
 
 
@@ -102,7 +114,7 @@ def _grouped(module: nn.Module) -> dict[str, int]:
     return found
 
 
-def _layers(network: Network) -> list[Part]:
+def _layers(network: Stack, of: str) -> list[Part]:
     """Each half of a layer, by how many there are and how many layers use one."""
     sizes: dict[str, list[int]] = {name: [] for name in dict.fromkeys(_HALVES.values())}
     for block in network.layers:
@@ -113,6 +125,7 @@ def _layers(network: Network) -> list[Part]:
             sizes[name].append(many)
     layers = len(network.layers)
     return [
-        Part(of="layers", name=name, each=held[0], held=len(held), used=layers // len(held))
+        Part(of=of, name=name, each=held[0], held=len(held), used=layers // len(held))
         for name, held in sizes.items()
+        if held
     ]

@@ -2,17 +2,24 @@
 
 - `same`: one tensor, two names.
 - `stack3`: their query, key and value are the three slices of our one parameter.
+- `stack`: they have a tensor for each layer, which are the slices of our one parameter.
+- `split3`: theirs is one tensor too, query, key and value below each other.
+- `transpose`: a matrix that they multiply from the other side (GPT-2).
+- `columns3`: such a matrix of query, key and value beside each other.
+- `heads`: a matrix whose columns they part by heads (D,H,K); `heads3`: query, key and value, each such a matrix the
+  other way round; `heads_stack`: the same of all layers (XLNet).
+- `vector`: theirs has two axes of one in front.
 - `tied`: their second copy of a tensor that we hold once; checked on the way in.
 - `ignore`: a buffer without information, kept only to be written back.
 
 Names hold `{layer}` where a rule stands for every layer. Where their name holds `{group}` instead, a group of layers
-has its weights once, and ours are those of the group's first layer.
+has its weights once, and ours are those of the group's first layer. `{every}` stands for all layers at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -21,7 +28,12 @@ from torch import Tensor
 from maskery.errors import CheckpointError
 from maskery.model.config import Shape
 
-Op = Literal["same", "stack3", "tied", "ignore"]
+Op = Literal[
+    "same", "stack3", "stack", "split3", "transpose", "columns3", "heads", "heads3", "heads_stack", "vector", "tied",
+    "ignore",
+]  # fmt: skip
+_STACKED = ("stack3", "stack", "heads3", "heads_stack")
+_TURNED_HEADS = ("heads3", "heads_stack")
 
 OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Names of the first releases, understood on the way in and never written."""
@@ -32,32 +44,73 @@ class Rule:
     ours: str
     theirs: tuple[str, ...]
     op: Op = "same"
+    heads: int = 0
+    """Of the shape, where the op parts a matrix by them."""
 
     def at(self, layer: int, group: int = 0) -> Rule:
-        return Rule(
-            self.ours.replace("{layer}", str(layer)),
-            tuple(name.replace("{layer}", str(layer)).replace("{group}", str(group)) for name in self.theirs),
-            self.op,
-        )
+        def numbered(name: str) -> str:
+            for pattern, number in (("{layer}", layer), ("{decoder}", layer), ("{group}", group)):
+                name = name.replace(pattern, str(number))
+            return name
+
+        return Rule(numbered(self.ours), tuple(numbered(name) for name in self.theirs), self.op, self.heads)
+
+    @property
+    def carries(self) -> bool:
+        """Whether a tensor of ours comes and goes by it."""
+        return self.op not in ("tied", "ignore")
 
     def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Their tensors -> ours."""
         found = [tensors[name] for name in self.theirs]
-        if self.op != "stack3":
+        if self.op in ("transpose", "columns3") and found[0].ndim == 2:
+            found[0] = found[0].t().contiguous()
+        if self.op in ("split3", "columns3") and found[0].ndim and len(found[0]) % 3 == 0:
+            # One that cannot be parted shows its size to whoever compares.
+            found[0] = found[0].reshape(3, len(found[0]) // 3, *found[0].shape[1:])
+        if self.op.startswith("heads"):
+            found = [_joined(each, turned=self.op in _TURNED_HEADS) for each in found]
+        if self.op == "vector" and found[0].shape[:2] == (1, 1):
+            found[0] = found[0].flatten()
+        if self.op not in _STACKED:
             return found[0]
         if len({tensor.shape for tensor in found}) > 1:
             sizes = ", ".join(f"{name} {tuple(tensors[name].shape)}" for name in self.theirs)
+            what = "query, key and value" if self.op in ("stack3", "heads3") else "layers"
             raise CheckpointError(
-                f"query, key and value differ in size: {sizes}",
+                f"{what} differ in size: {sizes}",
                 repair="the weights do not belong to this config.json; fetch or save the folder again",
             )
         return torch.stack(found)
 
     def write(self, tensor: Tensor) -> dict[str, Tensor]:
         """Our tensor -> theirs."""
-        if self.op == "stack3":
-            return dict(zip(self.theirs, tensor.unbind(), strict=True))
+        if self.op in _STACKED:
+            parts = tensor.unbind()
+            if self.op in _TURNED_HEADS:
+                parts = tuple(_by_heads(part.t().contiguous(), self.heads) for part in parts)
+            return dict(zip(self.theirs, parts, strict=True))
+        if self.op == "heads":
+            tensor = _by_heads(tensor, self.heads)
+        if self.op == "vector":
+            tensor = tensor.view(1, 1, -1)
+        if self.op in ("split3", "columns3"):
+            tensor = tensor.flatten(0, 1)
+        if self.op in ("transpose", "columns3"):
+            tensor = tensor.t().contiguous()
         return {self.theirs[0]: tensor}
+
+
+def _by_heads(matrix: Tensor, heads: int) -> Tensor:
+    """(D,H*K) -> (D,H,K)"""
+    return matrix.reshape(len(matrix), heads, matrix.shape[1] // heads)
+
+
+def _joined(tensor: Tensor, *, turned: bool) -> Tensor:
+    """(D,H,K) -> a matrix; one of another size shows it to whoever compares."""
+    if tensor.ndim != 3:
+        return tensor
+    return tensor.flatten(1).t().contiguous() if turned else tensor.flatten(1)
 
 
 def same(ours: str, theirs: str) -> Rule:
@@ -75,6 +128,16 @@ def stacked(ours: str, theirs: tuple[str, str, str]) -> tuple[Rule, Rule]:
     return Rule(ours, weight, "stack3"), Rule(f"{ours}_bias", bias, "stack3")
 
 
+def turned(ours: str, theirs: str) -> tuple[Rule, Rule]:
+    """A weight that they multiply from the other side, and its bias."""
+    return Rule(f"{ours}.weight", (f"{theirs}.weight",), "transpose"), same(f"{ours}.bias", f"{theirs}.bias")
+
+
+def turned_stack(ours: str, theirs: str) -> tuple[Rule, Rule]:
+    """Query, key and value in one such weight, and in one bias."""
+    return Rule(ours, (f"{theirs}.weight",), "columns3"), Rule(f"{ours}_bias", (f"{theirs}.bias",), "split3")
+
+
 def tied(ours: str, theirs: str) -> Rule:
     return Rule(ours, (theirs,), "tied")
 
@@ -87,8 +150,15 @@ def expand(rules: Iterable[Rule], shape: Shape) -> tuple[Rule, ...]:
     """One rule for each layer or group in place of a pattern; those for tensors that the shape has none of left out."""
     every: list[Rule] = []
     for rule in rules:
+        if rule.op.startswith("heads"):
+            rule = replace(rule, heads=shape.heads)
         if "{layer}" in rule.theirs[0]:
             every += [rule.at(layer) for layer in range(shape.layers)]
+        elif "{decoder}" in rule.theirs[0]:
+            every += [rule.at(layer) for layer in range(shape.decoder)]
+        elif "{every}" in rule.theirs[0]:
+            names = tuple(rule.theirs[0].replace("{every}", str(layer)) for layer in range(shape.layers))
+            every.append(replace(rule, theirs=names))
         elif "{group}" in rule.theirs[0]:
             size = shape.layers // shape.groups
             every += [rule.at(group * size, group) for group in range(shape.groups)]

@@ -57,6 +57,8 @@ class Origin:
     buffers: Mapping[str, Tensor] = field(default_factory=dict)
     tied: frozenset[str] = frozenset()
     """Second copies that the file held."""
+    bare: bool = False
+    """Whether its names carried no prefix, whatever the class."""
 
 
 @dataclass
@@ -87,7 +89,7 @@ def import_state(
         if not all(name in found for name in rule.theirs) or used.intersection(rule.theirs):
             continue
         if rule.op == "ignore":
-            result.buffers[rule.theirs[0]] = found[rule.theirs[0]]
+            result.buffers[rule.theirs[0]] = _without_numbers(family, rule.theirs[0], found[rule.theirs[0]])
         elif rule.op != "tied" and rule.ours not in result.state:
             _take(rule, found, result)
         else:
@@ -100,10 +102,20 @@ def import_state(
     result.unused += [source[name] for name in found if name not in used]
     wanted = expand((named or family.classes[-1]).rules, shape)
     result.missing = {
-        name: rule.ours for rule in wanted if rule.op in ("same", "stack3") and rule.ours not in result.state
+        name: rule.ours for rule in wanted if rule.carries and rule.ours not in result.state
         for name in rule.theirs if name not in found
     }  # fmt: skip
     return result
+
+
+def _without_numbers(family: Family, name: str, buffer: Tensor) -> Tensor:
+    """A buffer that may be left aside."""
+    if name in family.zeros and bool(buffer.any()):
+        raise CheckpointError(
+            f"{name} is not all 0: what it would add to the scores is not supported",
+            repair="use the model as it was published",
+        )
+    return buffer
 
 
 def _canonical(
@@ -202,7 +214,7 @@ def export_state(
         elif rule.ours in state:
             theirs |= rule.write(state[rule.ours])
             covered.add(rule.ours)
-    prefix = "" if chosen.bare else family.prefix
+    prefix = "" if chosen.bare or (origin and origin.bare and family.named(origin.config) is chosen) else family.prefix
     widened: dict[str, torch.dtype] = {}
     written = {
         (prefix + name if name.startswith(family.parts) else name): _narrowed(name, tensor, dtypes, widened)

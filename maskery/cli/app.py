@@ -34,6 +34,8 @@ VERBS: dict[str, Verb] = {
     "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),
     "explain": Verb("maskery.cli.explain:explain", "Show where the attention heads look in a text"),
     "fill": Verb("maskery.cli.fill:fill", "Fill the [MASK] in a text"),
+    "generate": Verb("maskery.cli.generate:generate", "Write text from a prompt"),
+    "score": Verb("maskery.cli.score:score", "Tell how probable texts are: log-probability and perplexity"),
     "doctor": Verb("maskery.cli.doctor:doctor", "Check this machine and installation"),
     "demo": Verb("maskery.cli.demo:demo", "Walk the whole way once: text, corpus, training, use"),
     "completion": Verb("maskery.cli.completion:completion", "Print a script that completes commands in your shell"),

@@ -26,6 +26,18 @@ FieldOption = Annotated[
     str,
     typer.Option("--field", metavar="NAME|N", help="Field or column that is the text; N: a table without header."),
 ]
+PairsOption = Annotated[
+    str | None,
+    typer.Option("--pairs", metavar="SOURCE,TARGET", help="Columns of a text and of what is to be written for it."),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target-tokenizer", metavar="DIR|FILE|train", help="With --pairs: another one for the targets."),
+]
+DictionaryOption = Annotated[
+    list[Path] | None,
+    typer.Option("--dictionary", metavar="FILE", help="Words to keep together, one a line; may be repeated."),
+]
 KeepOption = Annotated[
     bool, typer.Option("--keep-duplicates", help="Keep documents that are exact copies of earlier ones.")
 ]
@@ -42,9 +54,11 @@ def build(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to make.")],
     format: FormatOption = None,
     field: FieldOption = "text",
+    pairs: PairsOption = None,
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", metavar="DIR|FILE|train", help="A tokenizer to use, or train for a new one.")
     ] = "train",
+    target_tokenizer: TargetOption = None,
     kind: Annotated[
         str, typer.Option("--kind", metavar="wordpiece|bpe|unigram|char", help="What to train.")
     ] = "wordpiece",
@@ -54,10 +68,7 @@ def build(
     words: Annotated[
         str, typer.Option("--words", metavar="auto|none", help="How words are found: auto or none.")
     ] = "auto",
-    dictionary: Annotated[
-        list[Path] | None,
-        typer.Option("--dictionary", metavar="FILE", help="Words to keep together, one a line; may be repeated."),
-    ] = None,
+    dictionary: DictionaryOption = None,
     keep_duplicates: KeepOption = False,
     heldout: Annotated[float, typer.Option("--heldout", help="Share of the documents set aside.")] = 0.01,
     workers: Annotated[
@@ -81,7 +92,9 @@ def build(
             out,
             format=format,
             field=field,
+            pairs=_columns(pairs),
             tokenizer=tokenizer,
+            target_tokenizer=target_tokenizer,
             kind=kind,
             vocab=vocab,
             words=words,
@@ -95,11 +108,28 @@ def build(
     for note in remarks(made):
         say(note)
     emit_json(summary(made)) if as_json else print_counts(made)
-    recipe = "bert" if len(made.documents("train")) > 1 else "roberta"  # pairs need a second document
-    say(f"look at its rows: maskery inspect {recipe} --corpus {out}")
+    say(f"look at its rows: maskery inspect {_recipe_for(made)} --corpus {out}")
 
 
 app.command()(mark)
+
+
+def _columns(pairs: str | None) -> tuple[str, str] | None:
+    if pairs is None:
+        return None
+    source, comma, target = pairs.partition(",")
+    if not comma or "," in target:
+        from maskery.errors import InputError
+
+        raise InputError(f"--pairs {pairs}: two columns are needed", repair="--pairs SOURCE,TARGET, such as 1,2")
+    return source.strip(), target.strip()
+
+
+def _recipe_for(made: Corpus) -> str:
+    """One that can read the corpus: pairs of sentences need a second document."""
+    if made.pairs:
+        return "transformer"
+    return "bert" if len(made.documents("train")) > 1 else "roberta"
 
 
 def _told(update: Update) -> Progress:

@@ -197,11 +197,11 @@ def _of_recipe(
 
     resolved = recipe(source, overrides, size=size)
     from maskery.checkpoint.families import choose
-    from maskery.checkpoint.folder import state_of
+    from maskery.checkpoint.folder import held_by
     from maskery.checkpoint.whole import whole_of
 
     whole = whole_of(resolved, vocabulary)
-    choice = choose(whole.network.shape, state_of(whole.network, whole.heads), None)
+    choice = choose(whole.network.shape, held_by(whole.network, whole.heads), None)
     if asked.draw is not None:
         _draw_network(whole, resolved, resolved.name, asked.draw)
     return {

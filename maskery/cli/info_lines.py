@@ -63,6 +63,8 @@ def _sizes(shape: dict[str, Any]) -> str:
     from maskery.cli.output import counted
 
     layers, heads = counted(shape["layers"], "layer"), counted(shape["heads"], "head")
+    if shape["decoder"]:
+        layers = f"{shape['layers']} + {counted(shape['decoder'], 'layer')} that read and write"
     return f"{layers}, width {shape['width']}, {heads}, feed-forward {shape['feedforward']}"
 
 
@@ -83,6 +85,7 @@ def _parameter_lines(facts: dict[str, Any]) -> list[Line]:
     wide = len(f"{sums['total']:,}")
     inside = {
         "encoder": [part for part in facts["parts"] if part["of"] in ("embeddings", "layers")],
+        "decoder": [part for part in facts["parts"] if part["of"] == "decoder"],
         "heads": [part for part in facts["parts"] if part["of"] == "heads"],
         "generator": [] if small is None else small["parts"],
     }
@@ -111,6 +114,8 @@ def _memory_lines(cost: dict[str, Any]) -> list[Line]:
         ("memory, training", f"about {_bytes(cost['training_peak_bytes'])} for {at_once} at once"),
         ("memory, inference", f"about {_bytes(cost['inference_peak_bytes'])} for {at_once} at once, without a head"),
     ]  # fmt: skip
+    if "lane_bytes" in cost:
+        lines.append(("memory, remembered", f"{_bytes(cost['lane_bytes'])} for each row of a step, in checkpoints too"))
     if "available_bytes" in cost:
         trained, read = (cost[f"largest_{use}_rows"] for use in ("training", "inference"))
         told = f"{trained:,} in training, {read:,} in inference, of {cost['length']} slots"

@@ -32,6 +32,7 @@ _PLANNED = {
         "documents cut into shorter rows on purpose (rows.short)",
     ),
     "short_rows": ("row made shorter on purpose (rows.short)", "rows made shorter on purpose (rows.short)"),
+    "tail_slots": ("slot left at the end, which fills no row", "slots left at the end, which fill no row"),
     "rows_without_pair": ("row too short for a pair", "rows too short for a pair"),
 }
 """Counts of a plan, one and several."""
@@ -42,7 +43,7 @@ def inspect(
         str | None,
         typer.Argument(metavar="RECIPE", help="A name, or the path of a .toml file. --compare names several."),
     ] = None,
-    corpus: Annotated[list[str] | None, corpus_option(" --flow needs none.")] = None,
+    corpus: Annotated[list[str] | None, corpus_option(" Without one a made-up row is drawn.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", metavar="N", help="Rows to measure: 1000.")] = None,
     step: Annotated[
         int | None, typer.Option("--step", metavar="N", help="Begin with the rows of this step: 0.")
@@ -79,22 +80,28 @@ def inspect(
     _require_step(step, asked)
     seed = first.training.seed if seed is None else seed
     store = open_corpora(corpus) if corpus else None
-    if flow:
-        _show_flow(first, store, seed, html, as_json)
-    elif store is None:
-        raise _no_corpus(text)
+    if store is None and not flow:
+        _require_corpus(text, {"--rows": rows, "--step": step})
+    if flow or store is None:
+        _show_flow(first, store, seed, html, as_json, layers=flow)
     elif text is not None:
         _show_sentence(asked, store, text, DRAWS if draws is None else draws, seed, step, html, as_json)
     else:
         _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, html, as_json, model)
 
 
-def _no_corpus(text: str | None) -> InputError:
+def _require_corpus(text: str | None, given: dict[str, int | None]) -> None:
+    """Without a corpus a made-up row is drawn; whatever asks for text is refused."""
     if text is not None:
-        return InputError(
+        raise InputError(
             "a text is cut into tokens and words as a corpus was, and there is none", repair="--corpus DIR"
         )
-    return InputError("there are no rows without a corpus", repair="add --corpus DIR, or --flow to draw a made-up row")
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{name} {value}: there are no rows without a corpus",
+                repair=f"add --corpus DIR, or leave out {name} to draw a made-up row",
+            )
 
 
 def _names(recipe: str | None, compare: str | None) -> list[str]:
@@ -148,15 +155,22 @@ def _require_step(step: int | None, asked: dict[str, Recipe]) -> None:
             )
 
 
-def _show_flow(asked: Recipe, store: Corpora | None, seed: int, html: Path | None, as_json: bool) -> None:
+def _show_flow(
+    asked: Recipe, store: Corpora | None, seed: int, html: Path | None, as_json: bool, *, layers: bool
+) -> None:
     from maskery.cli.flow import print_flow
-    from maskery.cli.output import emit_json, results, save_picture
-    from maskery.explain.flow import flow_of, flow_picture
+    from maskery.cli.output import emit_json, results, save_picture, say
+    from maskery.explain.flow import flow_of, short_feed
+    from maskery.explain.matrices import flow_picture
 
+    if store is not None:
+        _plan(short_feed(asked, store, seed), 0)
     drawn = flow_of(asked, store, seed)
     if html is not None:
-        save_picture(flow_picture(drawn), html)
-    emit_json({"recipe": asked.name, "flow": drawn.plain()}) if as_json else print_flow(drawn, results())
+        save_picture(flow_picture(drawn, layers=layers), html)
+    emit_json({"recipe": asked.name, "flow": drawn.plain()}) if as_json else print_flow(drawn, results(), layers=layers)
+    if not layers:
+        say("a made-up row; --corpus DIR shows rows of text and measures them, --flow what every layer knows")
 
 
 def _show_sentence(
@@ -197,11 +211,13 @@ def _show_rows(
     as_json: bool,
     model: str | None,
 ) -> None:
+    from maskery.cli.flow import print_flow
     from maskery.cli.knowledge import prepare
     from maskery.cli.output import counted, emit_json, late_progress, results, save_picture, say
     from maskery.cli.rates import print_rates
     from maskery.cli.rows import SHOWN, print_rows
     from maskery.explain.drawn import generator_of
+    from maskery.explain.flow import flow_of, reads_in_order, short_feed
     from maskery.explain.rows import rows_picture
     from maskery.feed import Feed
     from maskery.inspection import rates
@@ -225,6 +241,10 @@ def _show_rows(
     else:
         console = results()
         print_rows(feed, step, console, min(SHOWN, count), generator)
+        if reads_in_order(asked):
+            _plan(short_feed(asked, store, seed), 0)
+            print_flow(flow_of(asked, store, seed), console, layers=False)
+            console.print()
         print_rates(found, console)
     for numbers in drawn.values():
         where = f"{counted(numbers['drawn'], 'token')} drawn in {counted(numbers['rows'], 'row')}"

@@ -122,7 +122,9 @@ def _pretrain(
     mask = store.tokenizer.names.get("mask", "[MASK]")
     fill = f'maskery fill {out} "a text with {mask} in it"        '
     can_fill = "masked_token" in resolved.objectives and resolved.corruption.replace.mask > 0
-    say(f"next: {fill if can_fill else ''}maskery info {out}")
+    writes = {"next_token", "permuted_token"} & resolved.objectives.keys()
+    use = f'maskery generate {out} "a beginning"        ' if writes else fill if can_fill else ""
+    say(f"next: {use}maskery info {out}")
 
 
 def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float, fsdp: bool = False) -> Recipe:
@@ -270,7 +272,8 @@ def meter_of(resolved: Recipe, corpus: Corpora, world: int = 1) -> Meter:
 
     feed = Feed(resolved, corpus, resolved.training.seed)
     batch = first_rows(feed, 64)
-    asked = sum(each.count(batch) for each in feed.objectives.values() if isinstance(each, TokenObjective))
+    tokens = [each for each in feed.objectives.values() if isinstance(each, TokenObjective)]
+    asked = sum(each.count(batch.asked_about(each.name)) for each in tokens)
     share, length = asked / max(1, batch.tokens), slots_per_row(feed, feed.phases[0])
     shape = resolved.model.shape(corpus.vocabulary, resolved.visibility.kind)
     small = resolved.model.generator_shape(corpus.vocabulary, resolved.visibility.kind)

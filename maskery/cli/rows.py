@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.explain.chips import SIGNS, segment_name
 from maskery.explain.drawn import SIGN
 from maskery.explain.rows import row_title
 from maskery.explain.words import words_of
 from maskery.inspection import visits, word_numbers
-from maskery.objectives.masked_token import ASKED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,14 +46,24 @@ def print_rows(feed: Feed, step: int, console: Console, count: int, generator: G
     """The first `count` rows from a step on, with what a generator puts into them, and what their signs mean."""
     edits: set[Edit] = set()
     for visit in visits(feed, count, step):
-        rows = feed.corrupted(*visit)
+        rows, to_write = feed.both(*visit)
         drawn = None if generator is None else generator.read(feed, visit, rows)
         edits |= {Edit(code) for code in rows.edit.tolist()}
         for place in range(len(rows)):
             console.print(row_title(feed, visit[1], rows, place), soft_wrap=True)
             print_row(rows, place, feed.corpus.tokenizer, console, drawn=drawn)
+            if to_write is not None:
+                print_written(to_write, place, feed.corpus.target_tokenizer, console)
             console.print()
     print_legend(edits, console, "" if generator is None else generator.run)
+
+
+def print_written(rows: Rows, place: int, tokenizer: Tokenizer, console: Console) -> None:
+    """What the decoder reads of a row, and under it what it is asked to write."""
+    slots = slice(int(rows.start[place]), int(rows.start[place + 1]))
+    assert rows.next is not None
+    for name, ids in (("decoder reads ", rows.ids[slots]), ("is asked for  ", rows.next[slots])):
+        print_hanging(f"  {name}", Text(" ".join(tokenizer.shown(ids))), console)
 
 
 def print_row(

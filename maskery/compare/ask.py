@@ -157,8 +157,8 @@ def _read_by(trained: Recipe, asked: Recipe) -> Recipe:
     """The rows as a model reads them when nothing else is said: one that was trained in several modes, in its own."""
     rows = asked.rows.model_copy(update={"segments": trained.rows.segments})
     visibility = VisibilityConfig(kind=trained.visibility.kind)
-    # Nobody rewrites what is asked here: a generator is asked itself.
-    model = trained.model.model_copy(update={"generator": GeneratorConfig()})
+    # Nobody rewrites what is asked here: a generator is asked itself. Rows stand alone, so nothing is remembered.
+    model = trained.model.model_copy(update={"generator": GeneratorConfig(), "memory": 0})
     return asked.model_copy(update={"model": model, "visibility": visibility, "rows": rows})
 
 

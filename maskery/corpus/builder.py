@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maskery.corpus.encode import Pairs
 from maskery.corpus.lines import Errors, Tally, check_errors
 from maskery.corpus.reader import lines
 from maskery.corpus.sources import Progress, Source, gathered
@@ -53,6 +54,11 @@ class _Text:
     def lines(self, tally: Tally) -> Iterator[str]:
         return lines(self.sources, errors=self.errors, tally=tally, skip=self.found.skip)
 
+    @property
+    def pairs(self) -> bool:
+        """Whether documents are pairs, a line each."""
+        return bool(self.sources[0].target)
+
 
 @dataclass(frozen=True)
 class _Chunk:
@@ -69,7 +75,9 @@ def build(
     *,
     format: str | None = None,
     field: str = "text",
+    pairs: tuple[str, str] | None = None,
     tokenizer: str | Path | Tokenizer = "train",
+    target_tokenizer: str | Path | Tokenizer | None = None,
     kind: str = "wordpiece",
     vocab: int | None = None,
     lowercase: bool | None = None,
@@ -85,6 +93,8 @@ def build(
 
     files: files, folders, or "-" for stdin; their formats go by their names, or by `format` (text, jsonl, csv, tsv,
         parquet). `field` is the field or column that holds the text.
+    pairs: the fields of a source and its target, for a model that writes the second when it reads the first;
+        `target_tokenizer` gives targets a vocabulary of their own.
     kind, vocab, lowercase: belong to tokenizer="train"; vocab=None is chosen by the length of the text, lowercase=None
         is True for wordpiece.
     dictionary: a file of words that are kept together; or a list of words (strings) and files (`Path`).
@@ -99,23 +109,46 @@ def build(
     segmenter(words, terms)
     _check_options(out, tokenizer, kind, vocab, heldout, workers, duplicates)
     require_writable(out.parent)
-    options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates}
-    given = None if tokenizer == "train" else tokenizer
-    if given is not None and not isinstance(given, Tokenizer):
-        given = Tokenizer.load(given)
+    field, target = _fields(field, pairs, target_tokenizer)
+    given, theirs = _given(tokenizer), _given(target_tokenizer)
+    options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates, "pairs": pairs}
     options |= {"tokenizer": "given" if given else "train", "kind": None if given else kind, "vocab": vocab}
     options |= {"words": words, "dictionary": _described(terms), "heldout": heldout, "errors": how}
-    with gathered(files, format, field, progress or _silent) as (sources, notes):
+    with gathered(files, format, field, progress or _silent, target) as (sources, notes):
         total = sum(source.size for source in sources)
-        walks = _Walks(progress, total, trains=given is None)
+        walks = _Walks(progress, total, trains=(given is None) + (target_tokenizer == "train"))
         text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))
-        made = given or _train(text, kind, vocab, lowercase, walks)
+
+        def trained(sides: Sequence[int]) -> Tokenizer:
+            return _train(text, kind, vocab, lowercase, walks, sides)
+
+        made = given or trained(_BOTH if target_tokenizer is None else _FIRST)
+        theirs = trained(_SECOND) if target_tokenizer == "train" else theirs
         if not made.frames_as_rows:
             notes.append(_OTHER_FRAME.format(theirs=" ".join(made.shown(made.encode("a", "b")[0])), **made.names))
         count = (_cores() if total > _SMALL else 0) if workers is None else workers
         with new_folder(out) as folder:
-            _fill(folder, text, made, terms, options, notes, count, walks.next(_ENCODE))
+            _fill(folder, text, made, theirs, terms, options, notes, count, walks.next(_ENCODE))
     return Corpus.open(out)
+
+
+def _fields(field: str, pairs: tuple[str, str] | None, target_tokenizer: object) -> tuple[str, str]:
+    """The fields of the text, or of a source and its target."""
+    if pairs is None:
+        if target_tokenizer is not None:
+            raise InputError("a tokenizer for targets, but no pairs", repair="--pairs SOURCE,TARGET names the columns")
+        return field, ""
+    if field != "text":
+        raise InputError("--field and --pairs both say where the text is", repair="leave out --field")
+    if len(pairs) != 2 or not all(pairs):
+        raise InputError(f"--pairs {','.join(pairs)}: two columns are needed", repair="--pairs SOURCE,TARGET")
+    return pairs
+
+
+def _given(tokenizer: str | Path | Tokenizer | None) -> Tokenizer | None:
+    if tokenizer is None or tokenizer == "train" or isinstance(tokenizer, Tokenizer):
+        return tokenizer if isinstance(tokenizer, Tokenizer) else None
+    return Tokenizer.load(tokenizer)
 
 
 def _check_options(
@@ -150,6 +183,7 @@ def _fill(
     folder: Path,
     text: _Text,
     tokenizer: Tokenizer,
+    target: Tokenizer | None,
     dictionary: Dictionary | None,
     options: dict[str, Any],
     notes: list[str],
@@ -158,8 +192,9 @@ def _fill(
 ) -> None:
     """Write every file of the corpus, the manifest last."""
     tally, total = Tally(), sum(source.size for source in text.sources)
-    writer = StoreWriter(folder, tokenizer.vocabulary)
-    for chunk, piece in encode_all(_chunks(text, tally), tokenizer, options["words"], workers, dictionary):
+    writer = StoreWriter(folder, max(tokenizer.vocabulary, target.vocabulary if target else 0))
+    pairs = Pairs(target) if text.pairs else None
+    for chunk, piece in encode_all(_chunks(text, tally), tokenizer, options["words"], workers, dictionary, pairs):
         writer.add(piece, continues=chunk.continues)
         told(chunk.done, total)
     if tally.characters != text.found.characters:
@@ -168,6 +203,7 @@ def _fill(
     told(total, total)
     if not writer.counts["tokens"]:
         raise TextError("the text gives no token", file=text.sources[0].name, repair="give files with text")
+    tokenizer.target = target
     written = [*DATA, *tokenizer.save(folder)]
     if dictionary is not None:
         write_text(folder / DICTIONARY, dictionary.text)
@@ -176,10 +212,11 @@ def _fill(
     manifest = {
         "maskery": "corpus",
         "format": FORMAT,
-        "fingerprint": fingerprint(described, tokenizer.fingerprint),
+        "fingerprint": fingerprint(described, tokenizer.fingerprint + (target.fingerprint if target else "")),
         "vocabulary": tokenizer.vocabulary,
         "specials": asdict(tokenizer.specials),
         "tokenizer": {"fingerprint": tokenizer.fingerprint, "note": tokenizer.note},
+        "target": None if target is None else _described_target(target),
         "counts": _counts(writer, tally, text.found),
         "notes": notes,
         "options": options,
@@ -187,6 +224,14 @@ def _fill(
         "files": described,
     }
     write_json(folder / MANIFEST, sealed(manifest))
+
+
+def _described_target(target: Tokenizer) -> dict[str, Any]:
+    return {
+        "vocabulary": target.vocabulary,
+        "specials": asdict(target.specials),
+        "tokenizer": {"fingerprint": target.fingerprint, "note": target.note},
+    }
 
 
 def _described(dictionary: Dictionary | None) -> dict[str, Any] | None:
@@ -211,7 +256,7 @@ def _chunks(text: _Text, tally: Tally) -> Iterator[_Chunk]:
         if not line:
             begun = False
             continue
-        if size >= _CHUNK:
+        if size >= _CHUNK and not (text.pairs and begun):
             yield _Chunk("\n".join(held), continues, tally.bytes_done)
             held, size, continues = [], 0, begun
         if not begun and (held or continues):
@@ -226,24 +271,31 @@ def _chunks(text: _Text, tally: Tally) -> Iterator[_Chunk]:
 class _Lines:
     """The lines of a text, to be walked more than once; the end of the first walk is told by `learning`."""
 
-    def __init__(self, text: _Text, told: Progress, learning: Callable[[], None]) -> None:
-        self._text, self._told, self._learning = text, told, learning
+    def __init__(self, text: _Text, told: Progress, learning: Callable[[], None], wanted: Sequence[int]) -> None:
+        """`wanted` are the places in a document, 0 or 1, of the lines that are walked over in a text of pairs."""
+        self._text, self._told, self._learning, self._wanted = text, told, learning, wanted
         self._walked = False
 
     def __iter__(self) -> Iterator[str]:
-        tally = Tally()
+        tally, place, pairs = Tally(), 0, self._text.pairs
         for count, line in enumerate(self._text.lines(tally)):
-            if line:
+            if line and (not pairs or place in self._wanted):
                 yield line
+            place = place + 1 if line else 0
             if count % 1000 == 0 and not self._walked:
                 self._told(tally.bytes_done, None)
         self._walked = True
         self._learning()
 
 
-def _train(text: _Text, kind: str, vocab: int | None, lowercase: bool | None, walks: _Walks) -> Tokenizer:
+_BOTH, _FIRST, _SECOND = (0, 1), (0,), (1,)
+
+
+def _train(
+    text: _Text, kind: str, vocab: int | None, lowercase: bool | None, walks: _Walks, wanted: Sequence[int]
+) -> Tokenizer:
     size = default_size(kind, text.found.characters) if vocab is None else vocab
-    made = KINDS.get(kind)(_Lines(text, walks.next(_TRAIN), walks.unknown), size, lowercase)
+    made = KINDS.get(kind)(_Lines(text, walks.next(_TRAIN), walks.unknown, wanted), size, lowercase)
     if vocab is None:
         made.note += f"; at most {size} pieces, for a text of {text.found.characters} characters"
     return made
@@ -252,9 +304,10 @@ def _train(text: _Text, kind: str, vocab: int | None, lowercase: bool | None, wa
 class _Walks:
     """Progress of one walk over the text after another, as one number of bytes that never runs back."""
 
-    def __init__(self, progress: Progress | None, total: int, *, trains: bool) -> None:
+    def __init__(self, progress: Progress | None, total: int, *, trains: int) -> None:
+        """`trains`: how many vocabularies are learnt."""
         self._progress, self._total = progress, total
-        self._work = _SURVEY + _ENCODE + (_TRAIN if trains else 0)
+        self._work = _SURVEY + _ENCODE + _TRAIN * trains
         self._before = self._best = 0.0
 
     def next(self, work: float) -> Progress:

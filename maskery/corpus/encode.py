@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass, fields
 from enum import IntFlag
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +69,17 @@ class Piece:
         return cls(**arrays, unknown=unknown, straddling=straddling)
 
 
-def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
+@dataclass(frozen=True)
+class Pairs:
+    """Documents are pairs: a source and a target, a line each, and each line is one sentence."""
+
+    target: Tokenizer | None = None
+    """What the second texts are written with; None: the same as the first."""
+
+
+def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter, pairs: Pairs | None = None) -> Piece:
     lines = text.split("\n")
-    flat = tokenizer.encode_flat(lines)
+    flat = _tokens(lines, tokenizer, pairs)
     line = np.repeat(np.arange(len(lines)), flat.lengths)
     begins = np.array([0, *accumulate(len(item) + 1 for item in lines)][:-1], dtype=np.int64)
     # One sign more than the text, so that the place of a token without text is always a place.
@@ -78,7 +87,7 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
     ends = np.append(begins[1:] - 1, code_points.size - 1)
     first, last, visible = _places(flat, begins[line], ends[line], kinds(code_points) != Kind.SPACE)
 
-    sentence = _sentence_numbers(lines, begins, code_points.size)[first]
+    sentence = _sentence_numbers(lines, begins, code_points.size, whole=pairs is not None)[first]
     starts_line = _changes(line)
     starts_sentence = starts_line | _changes(np.maximum.accumulate(sentence))
     starts_word, straddling = _word_starts(segmenter(text + "\n"), first, last, starts_sentence)
@@ -95,9 +104,42 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter) -> Piece:
         flags=flags,
         sentences=np.diff(np.append(sentence_at, flat.ids.size)).astype(np.uint32),
         parts=np.bincount(part_of_sentence, minlength=int(part[-1]) + 1).astype(np.uint32),
-        unknown=int(np.count_nonzero(flat.ids == tokenizer.specials.unk)),
+        unknown=_unknown(flat.ids, line, tokenizer, pairs),
         straddling=straddling,
     )
+
+
+_EVERY = 3
+"""Lines from one pair to the next: source, target, and the empty one between two documents."""
+
+
+def _tokens(lines: list[str], tokenizer: Tokenizer, pairs: Pairs | None) -> FlatTokens:
+    """The tokens of all lines; every second line of a pair is the target's."""
+    if pairs is None or pairs.target is None:
+        return tokenizer.encode_flat(lines)
+    both = (tokenizer.encode_flat(lines), pairs.target.encode_flat(lines))
+    theirs = np.arange(len(lines)) % _EVERY == 1
+    lengths = np.where(theirs, both[1].lengths, both[0].lengths)
+    line = np.repeat(np.arange(len(lines)), lengths)
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    found = []
+    for flat, mine in zip(both, (~theirs, theirs), strict=True):
+        place = (np.cumsum(flat.lengths) - flat.lengths)[line] + within
+        found.append((flat, place, mine[line]))
+
+    def joined(name: str) -> NDArray[Any]:
+        first = np.zeros(line.size, dtype=getattr(both[0], name).dtype)
+        for flat, place, mine in found:
+            first[mine] = getattr(flat, name)[place[mine]]
+        return first
+
+    return FlatTokens(ids=joined("ids"), start=joined("start"), end=joined("end"), lengths=lengths)
+
+
+def _unknown(ids: NDArray[np.uint32], line: NDArray[np.int64], tokenizer: Tokenizer, pairs: Pairs | None) -> int:
+    theirs = tokenizer if pairs is None or pairs.target is None else pairs.target
+    unknown = np.where(line % _EVERY == 1, theirs.specials.unk, tokenizer.specials.unk)
+    return int(np.count_nonzero(ids == (unknown if pairs is not None else tokenizer.specials.unk)))
 
 
 def _places(
@@ -120,9 +162,12 @@ def _places(
     return np.where(seen, behind, place), np.where(seen, before, place), seen
 
 
-def _sentence_numbers(lines: list[str], begins: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """The number of the sentence in which each character stands."""
+def _sentence_numbers(lines: list[str], begins: NDArray[np.int64], size: int, *, whole: bool) -> NDArray[np.int64]:
+    """The number of the sentence in which each character stands; `whole`: a line is one sentence."""
     starts = np.zeros(size, dtype=bool)
+    if whole:
+        starts[begins] = True
+        return np.cumsum(starts)
     places = [begin + start for begin, item in zip(begins.tolist(), lines, strict=True) for start in boundaries(item)]
     starts[places] = True
     return np.cumsum(starts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from maskery.corpus.lines import Errors, Tally, raw_lines
@@ -31,10 +31,30 @@ def text(source: Source, errors: Errors, tally: Tally) -> Lines:
 def jsonl(source: Source, errors: Errors, tally: Tally) -> Lines:
     for number, line in raw_lines(source, errors, tally):
         if line and not line.isspace():
-            found = _field(_parse(line, source, number), source, number)
+            record = _parse(line, source, number)
+            texts = [_field(record, name, source, number) for name in wanted(source)]
             if "\\u" in line:
-                found = without_surrogates(found, errors, tally, source, number)
-            yield from document(number, found, tally)
+                texts = [without_surrogates(each, errors, tally, source, number) for each in texts]
+            yield from documents(number, texts, tally)
+
+
+def wanted(source: Source) -> tuple[str, ...]:
+    """The fields that are read: one, or the two of a pair."""
+    return (source.field, source.target) if source.target else (source.field,)
+
+
+def documents(number: int, texts: Sequence[str], tally: Tally) -> Lines:
+    """The lines of one record. A pair is a document of two lines, whatever line breaks its texts have; one that lacks a
+    text is counted and gives nothing."""
+    if len(texts) == 1:
+        yield from document(number, texts[0], tally)
+        return
+    pair = [" ".join(each.split()) for each in texts]
+    if not all(pair):
+        tally.empty_records += 1
+        return
+    yield from ((number, each) for each in pair)
+    yield number, ""
 
 
 def document(number: int, text: str, tally: Tally) -> Lines:
@@ -84,20 +104,22 @@ def _parse(line: str, source: Source, number: int) -> Any:
     raise TextError(cause, file=source.name, line=number, repair=fix)
 
 
-def _field(record: Any, source: Source, number: int) -> str:
+def _field(record: Any, name: str, source: Source, number: int) -> str:
     """The text of a record; null is a record without text."""
     if not isinstance(record, dict):
         cause, fix = f"the line holds {_kind(record)}, not an object", 'one object on each line: {"text": "..."}'
-    elif source.field not in record:
+    elif name not in record:
         there = f"it has {listed(record)}" if record else "it has none"
-        cause, fix = f"the object has no field {source.field!r}; {there}", "--field NAME says which field is the text"
-    elif record[source.field] is None:
+        cause, fix = f"the object has no field {name!r}; {there}", "--field NAME says which field is the text"
+    elif record[name] is None:
         return ""
-    elif isinstance(record[source.field], str):
-        return str(record[source.field])
+    elif isinstance(record[name], str):
+        return str(record[name])
     else:
-        cause = f"the field {source.field!r} holds {_kind(record[source.field])}, not text"
+        cause = f"the field {name!r} holds {_kind(record[name])}, not text"
         fix = "--field NAME of a field that holds text"
+    if source.target:
+        fix = "--pairs SOURCE,TARGET says which fields are the two texts"
     raise TextError(cause, file=source.name, line=number, repair=fix)
 
 

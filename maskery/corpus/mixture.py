@@ -103,6 +103,22 @@ class Mixture:
     def tokenizer(self) -> Tokenizer:
         return self.parts[0].tokenizer
 
+    @property
+    def pairs(self) -> bool:
+        return all(part.pairs for part in self.parts)
+
+    @property
+    def target_vocabulary(self) -> int:
+        return self.parts[0].target_vocabulary
+
+    @property
+    def target_specials(self) -> Specials:
+        return self.parts[0].target_specials
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        return self.parts[0].target_tokenizer
+
     @cached_property
     def tokens(self) -> Joined:
         return Joined([part.tokens for part in self.parts])
@@ -177,6 +193,12 @@ def _require_different(parts: Sequence[Corpus]) -> None:
 def _require_one_tokenizer(parts: Sequence[Corpus]) -> None:
     first = parts[0]
     for part in parts[1:]:
+        if part.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
+            raise CorpusError(
+                f"the targets of {part.path} have another tokenizer than those of {first.path}",
+                where="--corpus",
+                repair=f"maskery corpus build FILES... --pairs SOURCE,TARGET --tokenizer {first.path} --out DIR",
+            )
         if part.tokenizer.fingerprint != first.tokenizer.fingerprint:
             raise CorpusError(
                 f"{first.path} has the tokenizer {first.tokenizer.fingerprint[:12]}, "

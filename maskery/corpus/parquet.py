@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from maskery.corpus.formats import Lines, document, listed
+from maskery.corpus.formats import Lines, documents, listed, wanted
 from maskery.corpus.lines import LONGEST_RECORD, Errors, Tally
 from maskery.corpus.sources import Source
 from maskery.errors import MaskeryError, TextError
@@ -17,10 +17,10 @@ _ROWS = 256
 
 def parquet(source: Source, errors: Errors, tally: Tally) -> Lines:
     number, before = 0, tally.bytes_done
-    for values, share in _batches(source):
-        for value in values:
+    for records, share in _batches(source):
+        for record in records:
             number += 1
-            yield from document(number, _text(value, errors, tally, source, number), tally)
+            yield from documents(number, [_text(value, errors, tally, source, number) for value in record], tally)
         tally.bytes_done = before + int(share * source.size)
     tally.bytes_done = before + source.size
 
@@ -42,16 +42,18 @@ def _text(value: bytes | None, errors: Errors, tally: Tally, source: Source, num
     return text
 
 
-def _batches(source: Source) -> Iterator[tuple[list[bytes | None], float]]:
-    """The column as bytes, by batches, each with the share of the rows that is done after it."""
+def _batches(source: Source) -> Iterator[tuple[list[tuple[bytes | None, ...]], float]]:
+    """The columns as bytes, row by row, by batches, each with the share of the rows that is done after it."""
     library, files = optional("pyarrow", "reading parquet files"), optional("pyarrow.parquet", "reading parquet files")
     done = 0
     try:
         with files.ParquetFile(source.path) as opened:
-            _check_column(library, opened.schema_arrow, source)
-            for batch in opened.iter_batches(_ROWS, columns=[source.field], use_threads=False):
+            for name in wanted(source):
+                _check_column(library, opened.schema_arrow, name, source)
+            for batch in opened.iter_batches(_ROWS, columns=list(wanted(source)), use_threads=False):
                 done += batch.num_rows
-                yield _as_bytes(library, batch.column(0)), done / opened.metadata.num_rows
+                columns = [_as_bytes(library, batch.column(name)) for name in wanted(source)]
+                yield list(zip(*columns, strict=True)), done / opened.metadata.num_rows
     except MaskeryError:
         raise
     except Exception as error:  # the library raises many kinds for bytes it refuses
@@ -64,17 +66,17 @@ def _batches(source: Source) -> Iterator[tuple[list[bytes | None], float]]:
         ) from None
 
 
-def _check_column(library: Any, schema: Any, source: Source) -> None:
-    found = schema.names.count(source.field)
+def _check_column(library: Any, schema: Any, name: str, source: Source) -> None:
+    found = schema.names.count(name)
     if found != 1:
-        cause = f"there is no column {source.field!r}; there are {listed(schema.names)}"
+        cause = f"there is no column {name!r}; there are {listed(schema.names)}"
         if found:
-            cause = f"there is more than one column {source.field!r}"
+            cause = f"there is more than one column {name!r}"
         raise TextError(cause, file=source.name, repair="--field NAME says which column is the text")
-    kind = schema.field(source.field).type
+    kind = schema.field(name).type
     held = kind.value_type if library.types.is_dictionary(kind) else kind
     if str(held) not in ("string", "large_string", "string_view", "null"):
-        cause = f"the column {source.field!r} holds {kind}, not text"
+        cause = f"the column {name!r} holds {kind}, not text"
         raise TextError(cause, file=source.name, repair="--field NAME of a column that holds text")
 
 

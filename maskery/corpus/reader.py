@@ -35,12 +35,15 @@ def lines(
 
 def _lines(source: Source, errors: Errors, tally: Tally, skip: bytes) -> Iterator[str]:
     begun, skipped = False, _marked(skip, tally.documents)
-    for _, line in FORMATS.get(source.format)(source, errors, tally):
+    for number, line in FORMATS.get(source.format)(source, errors, tally):
         if line and not line.isspace():
             begun = True
             if not skipped:
                 tally.lines += 1
                 tally.characters += len(line)
+                if len(line) > LONGEST_LINE and source.target:
+                    cause = f"a text of a pair has {len(line):,} characters, more than {LONGEST_LINE:,}"
+                    raise TextError(cause, file=source.name, line=number, repair="leave the pair out, or shorten it")
                 if len(line) > LONGEST_LINE:
                     tally.cut_lines += 1
                     yield from _cut(line)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -62,6 +62,8 @@ class Source:
     format: str
     packing: str = "none"
     field: str = "text"
+    target: str = ""
+    """Where records are pairs: the field that holds the second text."""
     named: bool = True
     """The user named it; a file that a folder holds may be without text."""
 
@@ -82,6 +84,7 @@ def gathered(
     format: str | None = None,
     field: str = "text",
     told: Progress = lambda done, total: None,
+    target: str = "",
 ) -> Iterator[tuple[list[Source], list[str]]]:
     """The sources in the order given, and notes on what was passed over; stdin lies in a file as long as this is open.
 
@@ -106,8 +109,10 @@ def gathered(
                 _folder(Path(each), format, field, found)
             else:
                 found.sources.append(_file(Path(each), format, field, found))
+        if target:
+            _check_pairs(found.sources, field, target)
         _check_field(found.sources, field)
-        yield found.sources, found.notes
+        yield [replace(source, target=target) for source in found.sources], found.notes
 
 
 def by_name(path: Path) -> tuple[str | None, str]:
@@ -202,6 +207,23 @@ def _check_field(sources: list[Source], field: str) -> None:
         )
     if formats & {"csv", "tsv"} and field.isdecimal() and int(field) == 0:
         raise InputError("--field 0: columns are counted from 1", repair="--field 1 for the first column")
+
+
+def _check_pairs(sources: list[Source], field: str, target: str) -> None:
+    plain = [source for source in sources if source.format == "text"]
+    if plain:
+        raise TextError(
+            "plain text has no columns, so it holds no pairs",
+            file=plain[0].name,
+            repair="two files, line by line: paste SOURCES TARGETS > pairs.tsv, then --pairs 1,2; or --format tsv",
+        )
+    if {source.format for source in sources} & {"csv", "tsv"} and field.isdecimal() != target.isdecimal():
+        raise InputError(
+            f"--pairs {field},{target}: one is the name of a column, the other a number",
+            repair="two names where there is a header, two numbers (from 1) where there is none",
+        )
+    if field == target:
+        raise InputError(f"--pairs {field},{target}: both texts are the same", repair="two different columns")
 
 
 @contextmanager

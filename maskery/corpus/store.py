@@ -68,6 +68,9 @@ class Corpus:
     vocabulary: int
     specials: Specials
     fingerprint: str
+    target_vocabulary: int
+    """Of the second texts of pairs; 0: they are written like the first, or there are none."""
+    target_specials: Specials
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -76,7 +79,10 @@ class Corpus:
         self.vocabulary = int(self.manifest["vocabulary"])
         self.specials = Specials(**self.manifest["specials"])
         self.fingerprint = str(self.manifest["fingerprint"])
-        self.tokens = self._map("tokens.bin", token_dtype(self.vocabulary))
+        theirs = self.manifest.get("target")
+        self.target_vocabulary = 0 if theirs is None else int(theirs["vocabulary"])
+        self.target_specials = self.specials if theirs is None else Specials(**theirs["specials"])
+        self.tokens = self._map("tokens.bin", token_dtype(max(self.vocabulary, self.target_vocabulary)))
         self.flags = self._map("flags.bin", np.dtype(np.uint8))
         self.sentence_start = _offsets(self._map("sentences.bin", np.dtype("<u4")))
         self.document_start = _offsets(self._map("documents.bin", np.dtype("<u4")))
@@ -103,6 +109,15 @@ class Corpus:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.load(self.path)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether documents are pairs, each of a source and its target."""
+        return self.manifest["options"].get("pairs") is not None
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        return self.tokenizer.of_targets
 
     @cached_property
     def segmenter(self) -> Segmenter:
@@ -195,6 +210,11 @@ def _faults(manifest: dict[str, Any]) -> list[str]:
     forms = {"fingerprint": str, "vocabulary": int, "tokenizer": dict, "counts": dict, "notes": list, "options": dict}
     wrong = [key for key, form in forms.items() if not isinstance(manifest.get(key), form)]
     wrong += [] if _are_specials(manifest.get("specials"), manifest.get("vocabulary")) else ["specials"]
+    theirs = manifest.get("target")
+    if theirs is not None and not (
+        isinstance(theirs, dict) and _are_specials(theirs.get("specials"), theirs.get("vocabulary"))
+    ):
+        wrong.append("target")
     listed: Any = manifest.get("files")
     wrong += [name for name in DATA if name not in listed] if is_described(listed) else ["files"]
     return [f"manifest.json lacks {key}, or has it in another form" for key in wrong]

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterator
 from typing import NoReturn
 
-from maskery.corpus.formats import Lines, document, listed
+from maskery.corpus.formats import Lines, documents, listed, wanted
 from maskery.corpus.lines import LONGEST_RECORD, TOO_LONG, Errors, Tally, raw_lines
 from maskery.corpus.sources import Source
 from maskery.errors import TextError
@@ -29,11 +29,11 @@ def tsv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
 
 
 def _documents(source: Source, errors: Errors, tally: Tally, separator: str) -> Lines:
-    column: int | None = None
+    columns: list[int] = []
     width = 0
     for number, record in _records(source, errors, tally, separator):
-        if column is None:
-            column, width = _column(record, source, number), len(record)
+        if not columns:
+            columns, width = [_column(record, name, source, number) for name in wanted(source)], len(record)
             if not source.field.isdecimal():
                 continue
         if len(record) != width:
@@ -41,20 +41,20 @@ def _documents(source: Source, errors: Errors, tally: Tally, separator: str) -> 
             fix = "quote fields that hold the separator, or mend the line"
             cause = f"the record has {_fields(len(record))}, the first {first} has {width}"
             raise TextError(cause, file=source.name, line=number, repair=fix)
-        yield from document(number, record[column], tally)
+        yield from documents(number, [record[column] for column in columns], tally)
 
 
 def _fields(count: int) -> str:
     return "1 field" if count == 1 else f"{count} fields"
 
 
-def _column(first: list[str], source: Source, number: int) -> int:
+def _column(first: list[str], wanted: str, source: Source, number: int) -> int:
     """Which column is the text, by the first record."""
-    wanted = source.field
+    option = "--pairs" if source.target else "--field"
     if wanted.isdecimal():
         if int(wanted) > len(first):
-            cause = f"the record has {_fields(len(first))}, but --field {wanted} is asked for"
-            raise TextError(cause, file=source.name, line=number, repair="--field N counts columns from 1")
+            cause = f"the record has {_fields(len(first))}, but {option} {wanted} is asked for"
+            raise TextError(cause, file=source.name, line=number, repair=f"{option} counts columns from 1")
         return int(wanted) - 1
     if first.count(wanted) > 1:
         cause = f"the header has {wanted!r} more than once"
@@ -64,7 +64,7 @@ def _column(first: list[str], source: Source, number: int) -> int:
             f"the header has no column {wanted!r}; it has {listed(each[:40] for each in first)}",
             file=source.name,
             line=number,
-            repair="--field NAME of a column, or --field N (from 1) if there is no header",
+            repair=f"{option} with names of columns, or with numbers (from 1) if there is no header",
         )
     return first.index(wanted)
 

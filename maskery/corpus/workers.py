@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from typing import IO, Protocol, TypeVar
 
-from maskery.corpus.encode import Piece, encode
+from maskery.corpus.encode import Pairs, Piece, encode
 from maskery.errors import CorpusError
 from maskery.text.dictionary import Dictionary
 from maskery.text.tokenizer import Tokenizer
@@ -47,16 +47,21 @@ C = TypeVar("C", bound=Chunk)
 
 
 def encode_all(
-    chunks: Iterable[C], tokenizer: Tokenizer, words: str, workers: int, dictionary: Dictionary | None = None
+    chunks: Iterable[C],
+    tokenizer: Tokenizer,
+    words: str,
+    workers: int,
+    dictionary: Dictionary | None = None,
+    pairs: Pairs | None = None,
 ) -> Iterator[tuple[C, Piece]]:
     """Each chunk with its piece, in order; `workers` = 0 encodes in this process."""
     if workers == 0:
         find_words = segmenter(words, dictionary)
         for chunk in chunks:
-            yield chunk, encode(chunk.text, tokenizer, find_words)
+            yield chunk, encode(chunk.text, tokenizer, find_words, pairs)
         return
     under_way: deque[tuple[C, Future[Piece]]] = deque()
-    with _pool(workers, tokenizer, words, dictionary) as submit:
+    with _pool(workers, tokenizer, words, dictionary, pairs) as submit:
         for chunk in chunks:
             under_way.append((chunk, submit(chunk.text)))
             if len(under_way) > _AHEAD * workers:
@@ -117,9 +122,13 @@ class _Submit(Protocol):
 
 
 @contextmanager
-def _pool(workers: int, tokenizer: Tokenizer, words: str, dictionary: Dictionary | None) -> Iterator[_Submit]:
+def _pool(
+    workers: int, tokenizer: Tokenizer, words: str, dictionary: Dictionary | None, pairs: Pairs | None
+) -> Iterator[_Submit]:
     entries = None if dictionary is None else dictionary.entries
-    greeting = json.dumps({"tokenizer": tokenizer.json, "words": words, "dictionary": entries}).encode()
+    target = None if pairs is None or pairs.target is None else pairs.target.json
+    told = {"tokenizer": tokenizer.json, "words": words, "dictionary": entries}
+    greeting = json.dumps(told | {"pairs": pairs is not None, "target": target}).encode()
     idle: SimpleQueue[_Worker] = SimpleQueue()
 
     def run(text: str) -> Piece:
@@ -151,8 +160,10 @@ def serve() -> None:
     entries = settings["dictionary"]
     dictionary = None if entries is None else Dictionary(tuple((word, frequency) for word, frequency in entries))
     tokenizer, find_words = Tokenizer.from_json(settings["tokenizer"]), segmenter(settings["words"], dictionary)
+    target = None if settings["target"] is None else Tokenizer.from_json(settings["target"])
+    pairs = Pairs(target) if settings["pairs"] else None
     while (data := _receive(source)) is not None:
-        _send(to, encode(data.decode(), tokenizer, find_words).to_bytes())
+        _send(to, encode(data.decode(), tokenizer, find_words, pairs).to_bytes())
 
 
 def _send(pipe: IO[bytes], data: bytes) -> None:

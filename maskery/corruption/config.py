@@ -39,6 +39,7 @@ _NUMBERS: dict[str, tuple[str, ...]] = {
     "weights": ("weights",),
     "geometric": ("p", "longest"),
     "poisson": ("mean",),
+    "fragment": ("ends",),
 }
 """The numbers that a law reads, where there are any."""
 
@@ -54,12 +55,17 @@ class SpanConfig(Config):
     longest: int = Field(10, ge=1, le=512)
     mean: float = Field(3.0, gt=0, le=100)
     """poisson."""
+    place: Literal["anywhere", "apart"] = "anywhere"
+    """apart: each span lies within a context of its own, 1 / rate as long as itself (XLNet)."""
+    ends: float = Field(0.0, ge=0, le=0.5)
+    """fragment: chance to begin at the front of the text, and as great a one to stop at its end; otherwise every place
+    is as likely (MASS: 0.2)."""
 
     @model_validator(mode="after")
     def _numbers_of_the_law(self) -> SpanConfig:
         read = ("law", *_NUMBERS.get(self.law, ()))
         for name, field in SpanConfig.model_fields.items():
-            if name not in read and getattr(self, name) != field.default:
+            if name not in (*read, "place") and getattr(self, name) != field.default:
                 known = f"; it reads {' and '.join(read[1:])}" if read[1:] else ""
                 default = list(field.default) if isinstance(field.default, tuple) else field.default
                 raise Unfit(
@@ -70,6 +76,12 @@ class SpanConfig(Config):
             raise Unfit(
                 f"law 'weights' needs weights that are not negative, one of them above 0, and has {list(self.weights)}",
                 "for example weights = [0.4, 0.3, 0.2, 0.1]",
+            )
+        if self.place == "apart" and self.law in ("poisson", "fragment"):
+            raise Unfit(
+                f"place 'apart' lays out spans of one unit or more, and law {self.law!r} has "
+                f"{'spans of none' if self.law == 'poisson' else 'a single span'}",
+                "leave place out, or take another law",
             )
         return self
 

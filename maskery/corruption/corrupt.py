@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery.corruption.apart import apart
 from maskery.corruption.choose import Chosen, all_of, choose
 from maskery.corruption.config import LAWS, SOURCES, UNITS, CorruptionConfig
 from maskery.corruption.ngram import hide_ngrams
@@ -67,7 +68,9 @@ def candidates(rows: Rows, config: CorruptionConfig, row_keys: Keys) -> tuple[Un
     unit: Unit = UNITS.get(config.unit)
     units, lengths = unit(rows), LAWS.get(config.span.law)(config.span)
     if not len(lengths):
-        return units, fragments(rows, units, config.rate, row_keys)
+        return units, fragments(rows, units, config.rate, config.span.ends, row_keys)
+    if config.span.place == "apart":
+        return units, apart(rows, units, lengths, config.rate, row_keys)
     return units, offer(rows, units, lengths, row_keys)
 
 

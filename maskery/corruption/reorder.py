@@ -8,7 +8,7 @@ is the token that now stands there, and the order before is asked by whoever kee
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from maskery.corruption.spans import offer, only_whole
 from maskery.corruption.units import Units
 from maskery.edit import Edit
 from maskery.randomness import Keys, below, bits, uniform
-from maskery.rows.ragged import Rows
+from maskery.rows.ragged import Rows, taken
 
 
 def shuffle(rows: Rows, config: ShuffleConfig, row_keys: Keys, within: NDArray[np.bool_]) -> Rows:
@@ -96,14 +96,3 @@ def _rotated(rows: Rows, chance: float, row_keys: Keys) -> Rows:
     shift[uniform(own, "rotate", rows.slot[first]) >= chance] = 0
     within = (ramp(size) + np.repeat(shift, size)) % np.repeat(size, size)
     return taken(rows, np.repeat(first, size) + within)
-
-
-def taken(rows: Rows, source: NDArray[np.int64]) -> Rows:
-    """The rows made of the given slots, in this order; rows themselves stay in their order."""
-    size = np.bincount(rows.row[source], minlength=len(rows))
-    per_slot = {
-        item.name: getattr(rows, item.name)[source]
-        for item in fields(rows)
-        if item.name not in ("number", "start", "label", "mode")
-    }
-    return replace(rows, start=np.concatenate(([0], np.cumsum(size))), **per_slot)

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from maskery.corpus.encode import Flag
 from maskery.corruption.choose import Chosen
-from maskery.corruption.reorder import taken
 from maskery.corruption.replace import DELETED, Facts, mask_id
 from maskery.corruption.spans import Spans
 from maskery.corruption.units import Units, word_starts
 from maskery.edit import Edit
-from maskery.rows.ragged import Rows
+from maskery.rows.ragged import Rows, taken
 
 
 def resized(rows: Rows, units: Units, spans: Spans, chosen: Chosen, facts: Facts) -> Rows:

@@ -49,11 +49,9 @@ def offer(rows: Rows, units: Units, lengths: NDArray[np.float64], row_keys: Keys
     return Spans(first=first, count=np.minimum(drawn, units_left(units)[first]), drawn=drawn, row=units.row)
 
 
-def fragments(rows: Rows, units: Units, rate: float, row_keys: Keys) -> Spans:
-    """One span of each stretch of text: `rate` of its units, rounded by a draw, at least one; all starts are as likely.
-
-    MASS's own code begins a fifth of its fragments at the front and a fifth at the end; here no place is preferred.
-    """
+def fragments(rows: Rows, units: Units, rate: float, ends: float, row_keys: Keys) -> Spans:
+    """One span of each stretch of text: `rate` of its units, rounded by a draw, at least one. A share of `ends` begins
+    at the front and as many stop at the end; of the others all starts are as likely."""
     last = _last_of_stretch(units)
     begin = np.concatenate(([0], last[:-1] + 1))[: len(last)]
     many, row, at = last - begin + 1, units.row[begin], rows.slot[units.start[begin]]
@@ -61,6 +59,9 @@ def fragments(rows: Rows, units: Units, rate: float, row_keys: Keys) -> Spans:
     count = np.floor(rate * many + uniform(own, "fragment length", at)).astype(np.int64)
     count = np.maximum(count, 1) if rate > 0 else np.zeros_like(count)
     first = begin + below(own, "fragment start", many - count + 1, at)
+    if ends > 0:
+        where = uniform(own, "fragment place", at)
+        first = np.where(where < ends, begin, np.where(where >= 1 - ends, last + 1 - count, first))
     return Spans(first=first, count=count, drawn=count, row=row, unlimited=True)
 
 

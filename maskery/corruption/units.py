@@ -64,7 +64,14 @@ def words_in(rows: Rows, units: Units) -> NDArray[np.int64]:
 
 
 def _behind_special(rows: Rows) -> NDArray[np.bool_]:
-    return np.concatenate(([True], rows.special[:-1])) if len(rows.special) else rows.special
+    """(N,) where a stretch of text begins: behind a special, and at the beginning of a row or of its second half."""
+    if not len(rows.special):
+        return rows.special
+    behind = np.concatenate(([True], rows.special[:-1]))
+    behind[rows.start[:-1][rows.length > 0]] = True
+    if rows.part is not None:
+        behind[1:] |= rows.part[1:] != rows.part[:-1]
+    return behind
 
 
 def _without_inside(rows: Rows, inside: Flag) -> NDArray[np.bool_]:

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.explain.drawn import SIGN
 from maskery.explain.words import Words
 from maskery.inspection.words import word_numbers
-from maskery.objectives.masked_token import ASKED
 from maskery.picture.markup import Markup, joined, language, tag
 from maskery.rows.ragged import Rows
 from maskery.text.tokenizer import Tokenizer

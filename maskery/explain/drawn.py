@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
+from maskery.edit import ASKED
 from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.inspection.walk import Visit, visits
 from maskery.objectives.config import ASKED_OF_GENERATOR
-from maskery.objectives.masked_token import ASKED, MaskedToken
+from maskery.objectives.masked_token import MaskedToken
 from maskery.rewrite import rewrite
 from maskery.rows.ragged import Rows
 

@@ -121,9 +121,35 @@ class _Painter:
     def column(self, whole: Whole, rewritten: bool) -> tuple[list[Item], list[list[Item]]]:
         """From the row to the last layer, and what stands above: questions about slots, and about rows."""
         main: list[Item] = [self.row(whole, rewritten), *self.embeddings(whole), self.layers(whole)]
-        last = [part for part in whole.parts() if part.name == "last norm"]
-        main += [Box((Line(self.words.parts["last norm"], "", part.count),), "random") for part in last]
+        main += self.last_norm(whole, "layers")
+        if whole.network.decoder is not None:
+            main += [self.decoder(whole), *self.last_norm(whole, "decoder")]
         return main, self.heads(whole)
+
+    def last_norm(self, whole: Whole, of: str) -> list[Item]:
+        last = [part for part in whole.parts() if part.name == "last norm" and part.of == of]
+        return [Box((Line(self.words.parts["last norm"], "", part.count),), "random") for part in last]
+
+    def decoder(self, whole: Whole) -> Frame:
+        """Its own embeddings apart from the tokens, then what each of its layers does."""
+        words, shape = self.words, whole.network.shape
+        parts = {part.name: part for part in whole.parts() if part.of == "decoder"}
+        own = [
+            Line(words.parts[name], "", parts[name].count) for name in ("tokens", "positions", "norm") if name in parts
+        ]
+        embeddings = Box((Line(words.written, strong=True), *own), "similar")
+        size = words.heads_of.format(heads=shape.heads, width=shape.width // shape.heads)
+        attention = Box(
+            (self.once(Line(words.parts["attention"], size), parts["attention"]), Line(words.sees["causal"])), "ngram"
+        )
+        across = Box(
+            (self.once(Line(words.parts["attention"], size), parts["attention to the source"]), Line(words.looks)),
+            "ngram",
+        )
+        inner = words.inner.format(width=shape.width, inner=shape.feedforward, activation=shape.activation)
+        forward = Box((self.once(Line(words.parts["feedforward"], inner), parts["feed-forward"]),), "keep")
+        heading = words.decoder.format(layers=shape.decoder)
+        return Frame((embeddings, attention, across, forward), heading, gap=GAP, copies=1 if shape.decoder == 1 else 3)
 
     @staticmethod
     def top_of(tops: list[list[Item]]) -> float:
@@ -135,7 +161,7 @@ class _Painter:
         masks = isinstance(self.read, str) or self.read.corruption.rate > 0
         if rewritten:
             texts[2], marked = words.replaced, {2: "infilled"}
-        elif masks and "next_token" not in whole.heads:
+        elif masks and ("next_token" not in whole.heads or whole.network.decoder is not None):
             texts[2], marked = words.hidden, {2: "mask"}
         label = words.model_reads if whole is self.whole else words.generator_reads
         return Cells(tuple(texts), label, marked)
@@ -190,8 +216,10 @@ class _Painter:
         words, shape = self.words, whole.network.shape
         size = words.heads_of.format(heads=shape.heads, width=shape.width // shape.heads)
         lines = [self.once(Line(words.parts["attention"], size), part), Line(self.sight(shape))]
+        if shape.memory:
+            lines.append(Line(words.remembers.format(memory=shape.memory)))
         if shape.positions in words.distances:
-            tables = [each.count for each in whole.parts() if each.name == "positions"]
+            tables = [each.count for each in whole.parts() if each.name == "positions" and each.of == "embeddings"]
             said = words.distances[shape.positions].format(clip=shape.clip, buckets=shape.buckets)
             sets = part.held if shape.positions == "shaw" else 1
             lines.append(Line(said, "", tables[0] // sets if tables else None))

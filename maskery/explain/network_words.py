@@ -19,6 +19,7 @@ class NetworkWords:
     tie: str
     heads_of: str
     distances: dict[str, str]
+    remembers: str
     sees: dict[str, str]
     inner: str
     add: str
@@ -27,6 +28,9 @@ class NetworkWords:
     shared: str
     grouped: str
     once: str
+    decoder: str
+    written: str
+    looks: str
     asked_slots: str
     asked_rows: str
     tied: str
@@ -60,10 +64,13 @@ _EN = NetworkWords(
     borrowed="embeddings: the model's own",
     tie="one and the same",
     heads_of="{heads} heads of {width}",
+    remembers="and {memory} slots of the rows before",
     distances={
         "nezha": "distances: fixed waves, clip {clip}",
         "shaw": "distances: trained, clip {clip}",
         "t5": "distances: {buckets} buckets",
+        "xl": "distances: waves times a matrix, of all layers",
+        "xlnet": "distances and segments, of all layers",
     },
     sees={
         "full": "every slot sees every slot",
@@ -81,6 +88,9 @@ _EN = NetworkWords(
     shared="× {layers}, shared",
     grouped="× {layers}: {groups} groups, shared",
     once="shared",
+    decoder="decoder × {layers}",
+    written="what is written so far: the same token vectors, and",
+    looks="sees all that was read",
     asked_slots="asked of slots",
     asked_rows="asked of rows",
     tied="scores by the token matrix",
@@ -129,10 +139,13 @@ _ZH = NetworkWords(
     borrowed="嵌入：就是模型的",
     tie="同一份参数",
     heads_of="{heads} 个头，每个 {width}",
+    remembers="以及前面各行的 {memory} 个位置",
     distances={
         "nezha": "距离：固定的正弦波，截断于 {clip}",
         "shaw": "距离：可训练，截断于 {clip}",
         "t5": "距离：{buckets} 个桶",
+        "xl": "距离：正弦波乘矩阵，各层合计",
+        "xlnet": "距离与段，各层合计",
     },
     sees={
         "full": "每个位置都看得到所有位置",
@@ -150,6 +163,9 @@ _ZH = NetworkWords(
     shared="× {layers}，共享",
     grouped="× {layers}：{groups} 组，组内共享",
     once="共享",
+    decoder="解码器 × {layers}",
+    written="已写出的部分：token 向量与编码器共用，另有",
+    looks="能看到读入的全部内容",
     asked_slots="问各个位置",
     asked_rows="问整行",
     tied="用 token 矩阵打分",

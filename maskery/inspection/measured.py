@@ -15,11 +15,10 @@ from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.reach import opened, within
 from maskery.corruption.spans import Spans
 from maskery.corruption.units import word_starts
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.inspection.statistics import Ratio
 from maskery.inspection.words import per_row, run_words, windows, word_numbers
 from maskery.model.config import Mode
-from maskery.objectives.masked_token import ASKED
 from maskery.rows.ragged import Rows
 
 CHOSEN = (*ASKED, Edit.INFILLED)
@@ -39,6 +38,8 @@ class Measured:
     rows: int = 0
     tokens: int = 0
     """Real positions, [CLS] and [SEP] included."""
+    written: int = 0
+    """Positions of a decoder, which are counted apart."""
     chosen: Ratio = field(default_factory=Ratio)
     """Of ordinary positions."""
     open: Ratio = field(default_factory=Ratio)

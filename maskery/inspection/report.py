@@ -111,6 +111,8 @@ class Rates:
         if self.stage:
             values["stage"] = {"number": self.stage[0], "of": self.stage[1]}
         values |= {"rows": found.rows, "tokens": found.tokens, "replaced": {}, "pair": {}, "words_split": 0.0}
+        if found.written:
+            values["decoder"] = {"tokens": found.written, "per_row": found.written / found.rows}
         intervals: dict[str, Any] = {}
         for line in self.lines:
             _put(values, line.key, line.value)

@@ -16,6 +16,7 @@ from maskery.phases import Phase
 from maskery.rows.config import PAIRS
 from maskery.rows.modes import in_full
 from maskery.rows.ragged import gather
+from maskery.rows.written import source
 
 Visit = tuple[int, Phase, NDArray[np.int64], NDArray[np.int64]]
 """Step, its phase, and the epochs and plan rows of some of its rows."""
@@ -49,8 +50,10 @@ def _add(
     measured: Measured, feed: Feed, step: int, phase: Phase, epochs: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> None:
     config, keys = feed.corruption(step), feed.mask_keys(phase, epochs, numbers)
-    plain = reordered(gather(feed.plan(phase), numbers, feed.corpus), config.order, keys)
-    rows = feed.corrupted(step, phase, epochs, numbers)
+    read = source(gather(feed.plan(phase), numbers, feed.corpus), feed.recipe.rows)
+    plain = reordered(read, config.order, keys)
+    rows, to_write = feed.both(step, phase, epochs, numbers)
+    measured.written += 0 if to_write is None else len(to_write.ids)
     measured.add(rows, config, plain)
     label = rows.label
     if feed.recipe.visibility.mixed and rows.mode is not None:

@@ -3,6 +3,8 @@
 post-norm (BERT):   x = norm(x + attention(x));   x = norm(x + feedforward(x))
 pre-norm (GPT-2):   x = x + attention(norm(x));   x = x + feedforward(norm(x))
 
+A layer of a decoder looks at the rows that it writes about between the two, in the same way.
+
 A layer has two halves, attention and feed-forward, each with its norm. A half that several layers share belongs to the
 first of them; the others read it there, so that it is counted, saved and trained once.
 """
@@ -12,15 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from maskery.model.attention import Attention, AttentionPlan
+from maskery.batches import Memory
+from maskery.model.attention import Attention
 from maskery.model.config import Shape
 from maskery.model.dropout import add_dropout
 from maskery.model.linear import Linear, Norm
+from maskery.model.plan import AttentionPlan
 from maskery.model.positions import PositionScheme
 from maskery.model.selection import Selection
+from maskery.model.source import Source
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -30,8 +36,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Block(nn.Module):
-    def __init__(self, shape: Shape, layer: int, lender: Block | None = None) -> None:
-        """`lender` is the first layer of the group, if this is a later one of a group that shares weights."""
+    def __init__(self, shape: Shape, layer: int, lender: Block | None = None, *, across: bool = False) -> None:
+        """`lender` is the first layer of the group, if this is a later one of a group that shares weights; `across`:
+        the layer looks at other rows as well."""
         super().__init__()
         self.layer = layer
         self.before = shape.norm == "pre"
@@ -44,6 +51,10 @@ class Block(nn.Module):
         if mixes is None:
             self.attention = Attention(shape)
             self.attention_norm = Norm(shape.width, shape.eps)
+        self.across = across
+        if across and mixes is None:
+            self.source = Attention(shape)
+            self.source_norm = Norm(shape.width, shape.eps)
         if turns is None:
             self.up = Linear(shape.width, shape.feedforward)
             self.down = Linear(shape.feedforward, shape.width)
@@ -55,18 +66,44 @@ class Block(nn.Module):
         return tuple(half for half in self._halves if half is not None)
 
     def forward(
-        self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, selection: Selection | None = None
+        self,
+        x: Tensor,
+        plan: AttentionPlan,
+        scheme: PositionScheme,
+        selection: Selection | None = None,
+        source: Source | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """(N,D) -> (N,D), or (M,D) where only selected slots are asked for; and captured weights."""
+        """(N,D) -> (N,D), or (M,D) where only selected slots are asked for; and captured weights.
+
+        A second stream lies behind the slots of the first and goes the same way."""
         p = self.dropout if self.training else 0.0
         mixing, turning = (half if half is not None else self for half in self._halves)
         read = mixing.attention_norm(x) if self.before else x
-        mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection)
+        before = self._remembered(plan, mixing)
+        mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection, before)
         if selection is not None:
-            x = x.index_select(0, selection.index)
+            first = x.index_select(0, selection.index)
+            x = torch.cat((first, x[plan.layout.count :])) if plan.second else first
         x = add_dropout(x, mixed, p)
         if not self.before:
             x = mixing.attention_norm(x)
+        if source is not None:
+            x = self._look(x, mixing, plan, source, p)
         read = turning.feedforward_norm(x) if self.before else x
         x = add_dropout(x, turning.down(self.activation(turning.up(read))), p)
         return (x if self.before else turning.feedforward_norm(x)), weights
+
+    def _remembered(self, plan: AttentionPlan, mixing: Block) -> Tensor | None:
+        """(B,M,D) what the layer was given for the rows before, read as it reads these."""
+        if not isinstance(plan.past, Memory):
+            return None
+        states = plan.past.states[self.layer].to(mixing.attention.inputs.dtype)
+        return mixing.attention_norm(states) if self.before else states
+
+    def _look(self, x: Tensor, mixing: Block, plan: AttentionPlan, source: Source, p: float) -> Tensor:
+        read = mixing.source_norm(x) if self.before else x
+        looked, weights = source.look(read, mixing.source, self.layer, plan.layout, plan.dropout, plan.capture)
+        if weights is not None:
+            source.captured.append(weights)
+        x = add_dropout(x, looked, p)
+        return x if self.before else mixing.source_norm(x)

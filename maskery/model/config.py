@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -24,9 +24,11 @@ POSITIONS: Registry[type[PositionScheme]] = Registry(
         "nezha": "maskery.model.relative:Nezha",
         "shaw": "maskery.model.relative:Shaw",
         "t5": "maskery.model.relative:T5",
+        "xl": "maskery.model.xl:XL",
+        "xlnet": "maskery.model.xl:XLNet",
     },
 )
-RELATIVE = ("nezha", "shaw", "t5")
+RELATIVE = ("nezha", "shaw", "t5", "xl", "xlnet")
 """Position schemes that tell attention how far apart two slots are."""
 VISIBILITIES: Registry[type[Visibility]] = Registry(
     "visibility",
@@ -37,6 +39,7 @@ VISIBILITIES: Registry[type[Visibility]] = Registry(
         "prefix": "maskery.model.visibility:Prefix",
         "packed": "maskery.model.visibility:Packed",
         "packed_causal": "maskery.model.visibility:PackedCausal",
+        "permuted": "maskery.model.visibility:Permuted",
     },
 )
 
@@ -98,6 +101,12 @@ class VisibilityConfig(Config):
         return any(self.mixture.plain().values())
 
     @property
+    def plain_kind(self) -> bool:
+        """Whether the network's own reading says all that a row's mode would. A source and its target are also asked by
+        their mode."""
+        return not self.mixed and self.kind != "prefix"
+
+    @property
     def shares(self) -> dict[str, float]:
         """The visibilities that rows are read with in training, and the part of the rows that each has."""
         shares = {name: share for name, share in self.mixture.plain().items() if share}
@@ -138,6 +147,12 @@ class Architecture(Config):
     buckets: int = Field(32, ge=4)
     """t5: how many distances are told apart."""
     segments: int = Field(2, ge=0)
+    decoder: int = Field(0, ge=0)
+    """Layers of a decoder, which writes while it looks at what the other layers have read; 0 = none."""
+    memory: int = Field(0, ge=0)
+    """Slots of the rows before that every layer sees in front of its own (Transformer-XL)."""
+    streams: Literal[1, 2] = 1
+    """2: slots that are asked for have a second stream of states, which knows the place but not the token (XLNet)."""
     tasks: int = Field(0, ge=0)
     """Vectors for the task that a row is part of (ERNIE 2.0); 0 = none."""
     share: Literal["none", "all", "attention", "feedforward"] = "none"
@@ -145,9 +160,22 @@ class Architecture(Config):
     groups: int = Field(1, ge=1)
     """Groups of layers that share weights; each has its own."""
     norm: Literal["post", "pre"] = "post"
+    embedding_norm: Literal["auto", "yes", "no"] = "auto"
+    """Whether the embeddings are normalised; auto: with post-norm they are (BERT), with pre-norm not (GPT-2)."""
+    embedding_scale: bool = False
+    """Whether token vectors are multiplied by the square root of their width (Vaswani et al.)."""
+    attention_bias: bool = True
+    """Whether the products of attention have a bias."""
+    token_head: Literal["transform", "bias", "plain"] = "transform"
+    """From states to tokens: a dense layer with norm before the token vectors (BERT), these and a bias alone (XLNet),
+    or these alone (GPT-2)."""
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"
     eps: float = Field(1e-12, gt=0)
     init_std: float = Field(0.02, gt=0)
+    position_std: float = Field(0.0, ge=0)
+    """Of the learned positions; 0 = as all else."""
+    residual_init: bool = False
+    """Whether the last product of each half layer begins smaller, by the square root of their number (GPT-2)."""
     dropout: float = Field(0.1, ge=0, lt=1)
     attention_dropout: float = Field(0.1, ge=0, lt=1)
 
@@ -178,6 +206,11 @@ class Architecture(Config):
                 f"layers {self.layers} is not a multiple of groups {self.groups}",
                 f"set groups = {_divisor(self.layers, self.groups)}",
             )
+        if self.decoder % self.groups:
+            raise Unfit(
+                f"the decoder's layers {self.decoder} are not a multiple of groups {self.groups}",
+                f"set groups = {_divisor(self.decoder, self.groups)}",
+            )
         if self.groups > 1 and self.share == "none":
             raise Unfit(f"groups {self.groups} share nothing while share is 'none'", "set share = 'all', or groups = 1")
         return self
@@ -192,7 +225,16 @@ class Shape(Architecture):
     """Everything that fixes the tensors of a network and what it computes."""
 
     vocabulary: int = Field(ge=1)
+    target_vocabulary: int = Field(0, ge=0)
+    """Of the decoder; 0: both write with the same tokens."""
     visibility: str = "full"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle_embedding_norm(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("embedding_norm", "auto") == "auto":
+            return values | {"embedding_norm": "no" if values.get("norm") == "pre" else "yes"}
+        return values
 
 
 class ModelConfig(Architecture):
@@ -220,12 +262,12 @@ class ModelConfig(Architecture):
     def generator_width(self) -> int:
         return max(1, round(self.generator.width * self.width))
 
-    def shape(self, vocabulary: int, visibility: str = "full") -> Shape:
-        """The same answers with every automatic number worked out, the vocabulary's size and who sees whom."""
+    def shape(self, vocabulary: int, visibility: str = "full", target_vocabulary: int = 0) -> Shape:
+        """The same answers with every automatic number worked out, the vocabularies' sizes and who sees whom."""
         plain = self.model_dump(mode="json", exclude={"generator"})
         plain["feedforward"] = self.feedforward or 4 * self.width
         plain["embedding"] = self.embedding or self.width
-        return Shape(vocabulary=vocabulary, visibility=visibility, **plain)
+        return Shape(vocabulary=vocabulary, target_vocabulary=target_vocabulary, visibility=visibility, **plain)
 
     def generator_shape(self, vocabulary: int, visibility: str = "full") -> Shape | None:
         """The generator's, whose embeddings are the model's own; None where there is no generator."""
@@ -239,5 +281,6 @@ class ModelConfig(Architecture):
             "heads": asked.heads or next(heads for heads in range(max(1, width // 64), 0, -1) if width % heads == 0),
             "feedforward": asked.feedforward or 4 * width,
             "embedding": self.embedding or self.width,
+            "decoder": 0,
         }
         return Shape(**(self.shape(vocabulary, visibility).plain() | changes))

@@ -15,8 +15,10 @@ import torch
 from torch import Tensor
 
 from maskery.batches import Batch, Edit
+from maskery.model.meeting import remembered_facts
+from maskery.model.stack import Stack
 from maskery.model.transformer import Network, inputs_of, visibility_of
-from maskery.model.visibility import View, Visibility, dense
+from maskery.model.visibility import View, Visibility, dense, facts_for
 
 
 def _through(visible: Tensor, known: Tensor) -> Tensor:
@@ -45,12 +47,45 @@ def reach_two_streams(content: Tensor, query: Tensor, layers: int) -> list[Tenso
     return steps
 
 
-def visible_row(visibility: Visibility, batch: Batch, row: int) -> Tensor:
-    """(t,t) who sees whom among the real slots of one row."""
+def reach_one_stream(content: Tensor, query: Tensor, asked: Tensor, layers: int) -> list[Tensor]:
+    """What is known where one stream does both: slots that are `asked` see what their queries see, and nothing of their
+    own is left to them, not even by the residual sum. What they pass on is then no longer their own token."""
+    visible = torch.where(asked.unsqueeze(1), query, content)
+    return reach(visible, layers, residual=False)
+
+
+def reach_source(own: Tensor, across: Tensor, source: Tensor, layers: int) -> list[Tensor]:
+    """What a decoder knows of the slots that it looks at: `source` is what these know in their last layer."""
+    known = torch.zeros(across.shape[0], source.shape[1], dtype=torch.bool)
+    steps = [known]
+    for _ in range(layers):
+        known = known | _through(own, known)
+        known = known | _through(across, source)
+        steps.append(known)
+    return steps
+
+
+def behind_memory(visible: Tensor) -> Tensor:
+    """(t,M+t) -> (M+t,M+t): what is remembered sees itself, and nothing of the row."""
+    before = visible.shape[1] - visible.shape[0]
+    return torch.cat((torch.eye(before, visible.shape[1], dtype=torch.bool), visible))
+
+
+def visible_row(visibility: Visibility, batch: Batch, row: int, *, asks: bool = False, before: int = 0) -> Tensor:
+    """(t,before+t) who sees whom among the real slots of one row; `asks`: what the second stream of each would see;
+    `before`: remembered slots in front."""
     length = int(batch.length[row])
     places = torch.arange(length).unsqueeze(0)
-    facts = {name: batch.slots[name][row : row + 1, :length] for name in visibility.needs}
-    view = View(q_pos=places, k_pos=places, q_slots=facts, k_slots=facts)
+    one = {name: fact[row : row + 1, :length] for name, fact in batch.slots.items()}
+    facts = facts_for(visibility, one, places)
+    past = remembered_facts(visibility, torch.zeros(1, before, dtype=torch.long))
+    view = View(
+        q_pos=places,
+        k_pos=torch.arange(-before, length).unsqueeze(0),
+        q_slots=facts,
+        k_slots={name: torch.cat((past[name], fact), 1) for name, fact in facts.items()},
+        asks=asks,
+    )
     return dense(visibility.bind(view), view)[0, 0]
 
 
@@ -85,50 +120,72 @@ class Reading:
     """Targets whose answer corruption chose and left in the input on purpose, where they can read it."""
 
 
-def read_answers(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Reading:
-    """`asked` and `answer` are flat slots: a target, and where what it is asked for stands."""
-    edit = batch.edit.flatten()[answer]
-    kept = edit == Edit.KEEP
+def read_answers(network: Stack, batch: Batch, asked: Tensor, answer: Tensor, *, second: bool = False) -> Reading:
+    """`asked` and `answer` are flat slots: a target, and where what it is asked for stands. `second`: the second stream
+    is asked, for which nothing is ever left in sight on purpose."""
+    kept = batch.edit.flatten()[answer] == Edit.KEEP
     return Reading(
         targets=len(asked),
-        leak=find_leak(network, batch, asked, answer),
-        kept=int(_reached(network, batch, asked[kept], answer[kept]).sum()),
+        leak=find_leak(network, batch, asked, answer, second=second),
+        kept=0 if second else int(_reached(network, batch, asked[kept], answer[kept], second).sum()),
     )
 
 
-def find_leak(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Leak | None:
+def find_leak(network: Stack, batch: Batch, asked: Tensor, answer: Tensor, *, second: bool = False) -> Leak | None:
     """The first target whose answer stands in a slot that corruption left as it was and that it can reach."""
-    shown = batch.edit.flatten()[answer] == Edit.NONE
+    edit = batch.edit.flatten()[answer]
+    shown = (edit == Edit.NONE) | (edit == Edit.KEEP) if second else edit == Edit.NONE
     asked, answer = asked[shown], answer[shown]
-    found = _reached(network, batch, asked, answer).nonzero().flatten().tolist()
+    found = _reached(network, batch, asked, answer, second).nonzero().flatten().tolist()
     if not found:
         return None
     row, query = divmod(int(asked[found[0]]), batch.ids.shape[1])
-    visible = visible_row(visibility_of(batch) or network.visibility, batch, row)
-    slot = int(answer[found[0]]) % batch.ids.shape[1]
-    return _trace(reach(visible, network.shape.layers), visible, row, query, slot)
+    return _ways(network, batch, row, second).trace(row, query, int(answer[found[0]]) % batch.ids.shape[1])
 
 
-def _reached(network: Network, batch: Batch, asked: Tensor, answer: Tensor) -> Tensor:
+def _reached(network: Stack, batch: Batch, asked: Tensor, answer: Tensor, second: bool) -> Tensor:
     """(n,) whether the last state of a target depends on the slot of its answer."""
-    slots, visibility = batch.ids.shape[1], visibility_of(batch) or network.visibility
+    slots = batch.ids.shape[1]
     found = torch.zeros(len(asked), dtype=torch.bool)
     for row in torch.unique(asked // slots).tolist():
         mine = asked // slots == row
-        last = reach(visible_row(visibility, batch, row), network.shape.layers)[-1]
-        found[mine] = last[asked[mine] % slots, answer[mine] % slots]
+        found[mine] = _ways(network, batch, row, second).known[-1][asked[mine] % slots, answer[mine] % slots]
     return found
 
 
-def _trace(steps: list[Tensor], visible: Tensor, row: int, asked: int, answer: int) -> Leak:
-    """The shortest way from the asked slot back to the answer."""
-    layer = next(number for number, known in enumerate(steps) if bool(known[asked, answer]))
-    path: list[int] = []
-    place = asked
-    for depth in range(layer, 1, -1):
-        place = int((visible[place] & steps[depth - 1][:, answer]).nonzero()[0])
-        path.append(place)
-    return Leak(row, asked, answer, layer, tuple(path))
+@dataclass(frozen=True)
+class _Ways:
+    """Which ways information can take in one row."""
+
+    known: list[Tensor]
+    """What those that are asked know after each layer."""
+    seen: Tensor
+    """What they see."""
+    states: list[Tensor]
+    """What the states that they see know after each layer."""
+    visible: Tensor
+    """What these see."""
+
+    def trace(self, row: int, asked: int, answer: int) -> Leak:
+        """The shortest way from the asked slot back to the answer."""
+        layer = next(number for number, known in enumerate(self.known) if bool(known[asked, answer]))
+        path: list[int] = []
+        place, seen = asked, self.seen
+        for depth in range(layer, 1, -1):
+            place = int((seen[place] & self.states[depth - 1][:, answer]).nonzero()[0])
+            path.append(place)
+            seen = self.visible
+        return Leak(row, asked, answer, layer, tuple(path))
+
+
+def _ways(network: Stack, batch: Batch, row: int, second: bool) -> _Ways:
+    visibility, layers = visibility_of(batch) or network.visibility, network.shape.layers
+    visible = visible_row(visibility, batch, row)
+    states = reach(visible, layers)
+    if not second:
+        return _Ways(states, visible, states, visible)
+    seen = visible_row(visibility, batch, row, asks=True)
+    return _Ways(reach_two_streams(visible, seen, layers), seen, states, visible)
 
 
 def jacobian_pattern(network: Network, batch: Batch, row: int) -> Tensor:

@@ -15,7 +15,8 @@ from maskery.model.linear import Linear, Norm
 
 
 class TokenHead(nn.Module):
-    """States -> scores over the vocabulary: dense, activation, norm, then the token embeddings themselves and a bias.
+    """States -> scores over the vocabulary: dense, activation, norm, then the token embeddings themselves and a bias,
+    as far as the shape has them (`token_head`).
 
     The embedding matrix stays the network's: it is handed to `forward`, so it is counted, saved and trained once.
     """
@@ -23,12 +24,17 @@ class TokenHead(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[shape.activation]
-        self.dense = Linear(shape.width, shape.embedding)
-        self.norm = Norm(shape.embedding, shape.eps)
-        self.bias = nn.Parameter(torch.empty(shape.vocabulary))
+        self.dense, self.norm, self.bias = None, None, None
+        if shape.token_head == "transform" or shape.embedding != shape.width:
+            self.dense = Linear(shape.width, shape.embedding)
+            self.norm = Norm(shape.embedding, shape.eps)
+        if shape.token_head != "plain":
+            self.bias = nn.Parameter(torch.empty(shape.target_vocabulary or shape.vocabulary))
 
     def transform(self, x: Tensor) -> Tensor:
         """(n,D) -> (n,E)"""
+        if self.dense is None or self.norm is None:
+            return x
         y: Tensor = self.norm(self.activation(self.dense(x)))
         return y
 
@@ -40,9 +46,9 @@ class TokenHead(nn.Module):
 class ClassHead(nn.Module):
     """States -> scores over C classes."""
 
-    def __init__(self, width: int, classes: int) -> None:
+    def __init__(self, width: int, classes: int, *, bias: bool = True) -> None:
         super().__init__()
-        self.dense = Linear(width, classes)
+        self.dense = Linear(width, classes, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.dense(x)
@@ -54,7 +60,7 @@ class TwoLayerHead(nn.Module):
 
     def __init__(self, width: int, classes: int, activation: str) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
+        self.activation = torch.tanh if activation == "tanh" else ACTIVATIONS[activation]
         self.dense = Linear(width, width)
         self.answer = Linear(width, classes)
 

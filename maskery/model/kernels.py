@@ -4,6 +4,7 @@
   works in place. The quick one on a CPU for rows up to a few hundred slots, and with attention dropout at any length.
 - `SelectedAttention`: the same where only some slots ask, in the last layer.
 - `DistanceAttention` (maskery.model.distances): the first with positions told by distance.
+- `StreamAttention` (maskery.model.streams): both with the positions of Transformer-XL, behind a past, for two streams.
 - `sdpa`: torch's fused kernel: longer rows without dropout.
 - `explicit`: plain differentiable operations; takes score and value terms of a position scheme and hands out weights.
 - `flex`: flex_attention with a block mask, on a GPU (a CPU has its forward pass only).
@@ -24,7 +25,7 @@ from torch.autograd.function import once_differentiable
 
 from maskery.model.dropout import draw, dropout, keep_scale, kept, level
 from maskery.model.layout import Group
-from maskery.model.positions import PositionScheme
+from maskery.model.positions import Places, PositionScheme
 from maskery.model.visibility import Predicate
 
 SDPA_FROM = 256
@@ -208,17 +209,19 @@ def explicit(
     p: float,
     scheme: PositionScheme | None = None,
     layer: int = 0,
-    q_pos: Tensor | None = None,
-    k_pos: Tensor | None = None,
+    places: Places | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(b,H,Q,K), (b,H,S,K), (b,H,S,K) -> output (b,H,Q,K) and the weights (b,H,Q,S) before dropout."""
-    if scheme is not None and q_pos is not None and k_pos is not None:
-        q = _or(scheme.turn(q, q_pos), q)
-        k = _or(scheme.turn(k, k_pos), k)
-    q = q * q.shape[-1] ** -0.5
-    scores = q @ k.transpose(-1, -2)
-    if scheme is not None and q_pos is not None and k_pos is not None:
-        term = scheme.scores(layer, q, q_pos, k_pos)
+    acting = None if scheme is None or places is None or not scheme.in_attention else (scheme, places)
+    if acting is not None:
+        q = _or(acting[0].turn(q, acting[1].q_pos), q)
+        k = _or(acting[0].turn(k, acting[1].k_pos), k)
+    scale = q.shape[-1] ** -0.5
+    lean = None if acting is None else acting[0].lean(layer)
+    met = q if lean is None else q + lean.unsqueeze(1)
+    scores = (met * scale) @ k.transpose(-1, -2)
+    if acting is not None:
+        term = acting[0].scores(layer, q * scale, acting[1])
         scores = scores if term is None else scores + term
     if allowed is None:
         weights = torch.softmax(scores, -1)
@@ -229,8 +232,8 @@ def explicit(
         weights = torch.softmax(scores, -1).masked_fill(blind, 0.0)
     thinned = dropout(weights, p)
     out = thinned @ v
-    if scheme is not None and q_pos is not None and k_pos is not None:
-        term = scheme.values(layer, thinned, q_pos, k_pos)
+    if acting is not None:
+        term = acting[0].values(layer, thinned, acting[1])
         out = out if term is None else out + term
     return out, weights
 

@@ -80,6 +80,13 @@ class Layout:
             starts[rows] = torch.arange(group.rows, device=rows.device) * group.length + group.start
         return starts
 
+    def last_places(self) -> Tensor:
+        """(B,) the packed place of each row's last real slot; a row without any gives place 0."""
+        last = self.first_places()
+        for group in self.groups:
+            last[self.group_rows(group)] += group.length - 1
+        return last
+
     def group_rows(self, group: Group) -> Tensor:
         return self.order[group.first : group.first + group.rows]
 

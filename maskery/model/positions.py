@@ -8,6 +8,7 @@ tensors of position numbers, never lengths, so branches, offsets and memory need
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -17,16 +18,36 @@ from torch import Tensor, nn
 from maskery.model.config import Shape
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where queries and keys stand; B rows, Q queries, S keys."""
+
+    q_pos: Tensor
+    """(B,Q) position numbers."""
+    k_pos: Tensor
+    """(B,S); of a past they may be negative."""
+    q_segment: Tensor | None = None
+    k_segment: Tensor | None = None
+
+    def of(self, slots: Tensor) -> Places:
+        """The same where only some of the queries ask: (B,m) which."""
+        segment = None if self.q_segment is None else self.q_segment.gather(1, slots)
+        return Places(self.q_pos.gather(1, slots), self.k_pos, segment, self.k_segment)
+
+
 class PositionScheme(nn.Module):
     in_attention: ClassVar[bool] = False
     """Whether attention has to call this scheme at all: known from the methods that it has."""
     by_distance: ClassVar[bool] = False
     """Whether it acts in attention and knows nothing but how far apart two slots are (maskery.model.relative)."""
+    tells_segments: ClassVar[bool] = False
+    """Whether it tells attention if two slots are of one segment."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         base = PositionScheme
-        cls.in_attention = (cls.turn, cls.scores, cls.values) != (base.turn, base.scores, base.values)
+        hooks = (cls.turn, cls.lean, cls.scores, cls.values)
+        cls.in_attention = hooks != (base.turn, base.lean, base.scores, base.values)
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -41,11 +62,15 @@ class PositionScheme(nn.Module):
         """(B,H,T,K) queries or keys, turned by their positions."""
         return None
 
-    def scores(self, layer: int, q: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+    def lean(self, layer: int) -> Tensor | None:
+        """(H,head width) added to every query where it meets the content of a key."""
+        return None
+
+    def scores(self, layer: int, q: Tensor, places: Places) -> Tensor | None:
         """(B,H,Q,K), added before the softmax."""
         return None
 
-    def values(self, layer: int, weights: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+    def values(self, layer: int, weights: Tensor, places: Places) -> Tensor | None:
         """(B,H,Q,K) weights -> (B,H,Q,head width), added to the output; forces the explicit kernel."""
         return None
 

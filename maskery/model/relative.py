@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.model.config import Shape
-from maskery.model.positions import PositionScheme, sinusoids
+from maskery.model.positions import Places, PositionScheme, sinusoids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +62,13 @@ class Relative(PositionScheme):
         distance = torch.arange(1 - length, length, device=like.device)
         return self.tables(layer, like).at(self.row(distance))
 
-    def _rows(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+    def _rows(self, places: Places) -> Tensor:
         """(b,Q,S)"""
-        return self.row(k_pos[:, None, :] - q_pos[:, :, None])
+        return self.row(places.k_pos[:, None, :] - places.q_pos[:, :, None])
 
-    def scores(self, layer: int, q: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+    def scores(self, layer: int, q: Tensor, places: Places) -> Tensor | None:
         """`q` is scaled already, so the term of the keys is, too; a bias is added as it is."""
-        tables, rows = self.tables(layer, q), self._rows(q_pos, k_pos)
+        tables, rows = self.tables(layer, q), self._rows(places)
         term = None
         if tables.keys is not None:
             term = (q @ tables.keys.t()).gather(3, rows[:, None].expand(-1, q.shape[1], -1, -1))
@@ -77,11 +77,11 @@ class Relative(PositionScheme):
             term = bias if term is None else term + bias
         return term
 
-    def values(self, layer: int, weights: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
+    def values(self, layer: int, weights: Tensor, places: Places) -> Tensor | None:
         table = self.tables(layer, weights).values
         if table is None:
             return None
-        rows = self._rows(q_pos, k_pos)[:, None].expand_as(weights)
+        rows = self._rows(places)[:, None].expand_as(weights)
         # Each query's weights are summed by one thread, in the order of the keys: bitwise repeatable.
         summed = weights.new_zeros(*weights.shape[:3], len(table)).scatter_add(3, rows, weights)
         return summed @ table

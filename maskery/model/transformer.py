@@ -1,41 +1,27 @@
-"""The one Transformer: embeddings, layers, pooler. It works on packed slots; only attention knows rows.
+"""The one Transformer: a stack of layers that reads, a pooler, and a decoder where the shape has one.
 
-Shapes: B rows, T slots, N packed slots, E embedding width, D width.
+It works on packed slots; only attention knows rows. Shapes: B rows, T slots, N packed slots, D width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from maskery.batches import Batch
-from maskery.model.attention import plan_attention
-from maskery.model.block import Block
-from maskery.model.config import POSITIONS, VISIBILITIES, Shape
-from maskery.model.dropout import dropout
+from maskery.batches import Batch, Memory
+from maskery.model.config import VISIBILITIES, Shape
+from maskery.model.embeddings import Embeddings
 from maskery.model.layout import Layout, layout_of
-from maskery.model.linear import Linear, Norm
+from maskery.model.linear import Linear
+from maskery.model.past import Cache, remembered
 from maskery.model.selection import Selection, select
-from maskery.model.visibility import Mixed, Visibility
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """What the network reads: rows of ids and where they are real."""
-
-    ids: Tensor
-    """(B,T)"""
-    layout: Layout
-    segments: Tensor
-    positions: Tensor
-    slots: Mapping[str, Tensor] = field(default_factory=dict)
-    visibility: Visibility | None = None
-    """Who sees whom in these rows, where that is not the network's own."""
+from maskery.model.source import Source, source_of
+from maskery.model.stack import Inputs as Inputs
+from maskery.model.stack import Run, Stack
+from maskery.model.visibility import Causal, Mixed, Visibility
 
 
 def visibility_of(batch: Batch) -> Visibility | None:
@@ -53,8 +39,16 @@ def inputs_of(batch: Batch) -> Inputs:
         layout=layout_of(slots < torch.cat([part.length for part in parts]).unsqueeze(1)),
         segments=_below(width, [part.segments for part in parts]),
         positions=_below(width, [part.positions for part in parts]),
-        slots={name: _below(width, [part.slots[name] for part in parts]) for name in batch.slots},
+        slots={
+            # A view of which a fact is not told is one document without an order, as in `facts_for`.
+            name: _below(width, [part.slots.get(name, torch.zeros_like(part.ids)) for part in parts])
+            for name in batch.slots
+        },
         visibility=visibility_of(batch),
+        past=batch.memory,
+        remember=batch.remember,
+        asked=batch.asked,
+        decoder=None if batch.decoder is None else inputs_of(batch.decoder),
     )
 
 
@@ -79,7 +73,19 @@ class Hidden:
     packed_layers: tuple[Tensor, ...] = ()
     """L+1 entries, embedding first, if asked for."""
     attentions: tuple[Tensor, ...] = ()
-    """L entries (B,H,T,T), if asked for."""
+    """L entries (B,H,T,S), if asked for; keys of a past stand in front."""
+    across: tuple[Tensor, ...] = ()
+    """The same of what a decoder looks at, (B,H,T,S)."""
+    predicted: Hidden | None = None
+    """The second stream, where there is one: the states of the asked slots."""
+    decoder: Hidden | None = None
+    """What the decoder says, where there is one and it was given something to read."""
+    memory: Memory | None = None
+    """What the next rows may remember, where the network has a memory."""
+    cache: Cache | None = None
+    """What is needed to read on, if asked for."""
+    source: Source | None = None
+    """What the decoder looked at, if asked for: the next slots look at the same."""
 
     @property
     def last(self) -> Tensor:
@@ -99,118 +105,86 @@ class Hidden:
         return self.packed.index_select(0, places)
 
 
-LENT = ("tokens", "segments", "tasks", "positions", "norm")
-"""Parts of the embeddings that a second network may read at their owner."""
-
-
-class Embeddings(nn.Module):
-    def __init__(self, shape: Shape, lender: Embeddings | None = None) -> None:
-        """`lender` owns what two networks have in common; here is then only a projection, and positions if they act in
-        attention, whose heads are this network's."""
-        super().__init__()
-        self.dropout = shape.dropout
-        self.tokens = nn.Parameter(torch.empty(shape.vocabulary, shape.embedding))
-        self.segments = nn.Parameter(torch.empty(shape.segments, shape.embedding)) if shape.segments else None
-        self.tasks = nn.Parameter(torch.empty(shape.tasks, shape.embedding)) if shape.tasks else None
-        self.positions = POSITIONS.get(shape.positions)(shape)
-        self.norm = Norm(shape.embedding, shape.eps) if shape.norm == "post" else None
-        self.projection = Linear(shape.embedding, shape.width) if shape.embedding != shape.width else None
-        # In a tuple, because a module held as an attribute would be counted as this network's own.
-        self._lender = () if lender is None else (lender,)
-        for name in LENT if lender is not None else ():
-            if hasattr(self, name) and not (name == "positions" and self.positions.in_attention):
-                delattr(self, name)
-
-    def __getattr__(self, name: str) -> Any:
-        """What is borrowed is read at its owner, so that it is counted, saved and trained once."""
-        if name in LENT and name not in self._parameters and name not in self._modules and self._lender:
-            return getattr(self._lender[0], name)
-        return super().__getattr__(name)
-
-    def borrowed(self) -> dict[str, nn.Parameter]:
-        """The borrowed parameters by the names that they would have here."""
-        every = [pair for lender in self._lender for pair in lender.named_parameters()]
-        lent = [name for name in LENT if name not in self._modules]
-        return {name: value for name, value in every if name.partition(".")[0] in lent}
-
-    def forward(self, ids: Tensor, segments: Tensor, positions: Tensor, tasks: Tensor | None = None) -> Tensor:
-        """(N,) each -> (N,D); without `tasks` every slot is of the first task."""
-        x = F.embedding(ids, self.tokens)
-        place = self.positions.embed(positions)
-        if place is not None:
-            x = x + place
-        if self.segments is not None:
-            x = x + F.embedding(segments, self.segments)
-        if self.tasks is not None:
-            x = x + (self.tasks[0] if tasks is None else F.embedding(tasks, self.tasks))
-        if self.norm is not None:
-            x = self.norm(x)
-        if self.training:
-            x = dropout(x, self.dropout)
-        return x if self.projection is None else self.projection(x).to(x.dtype)
-
-
-class Network(nn.Module):
+class Network(Stack):
     def __init__(self, shape: Shape, *, pooler: bool, lender: Network | None = None) -> None:
         """`lender` owns the embeddings, if this is a second network that has them in common with it."""
-        super().__init__()
-        self.shape = shape
-        self.visibility = VISIBILITIES.get(shape.visibility)()
-        self.embeddings: Embeddings = Embeddings(shape, None if lender is None else lender.embeddings)
-        self.layers = nn.ModuleList()
-        for number in range(shape.layers):
-            first = number - number % (shape.layers // shape.groups)
-            self.layers.append(Block(shape, number, cast(Block, self.layers[first]) if first < number else None))
-        self.norm = Norm(shape.width, shape.eps) if shape.norm == "pre" else None
+        embeddings = Embeddings(shape, None if lender is None else lender.embeddings)
+        super().__init__(shape, VISIBILITIES.get(shape.visibility)(), embeddings)
         self.pooler = Linear(shape.width, shape.width) if pooler else None
+        self.decoder = _decoder(shape, self.embeddings) if shape.decoder else None
 
     def forward(
-        self, inputs: Inputs, *, layers: bool = False, attentions: bool = False, reads: Tensor | None = None
+        self,
+        inputs: Inputs,
+        *,
+        layers: bool = False,
+        attentions: bool = False,
+        reads: Tensor | None = None,
+        keep: bool = False,
     ) -> Hidden:
-        """The states of all slots, or of the flat slots `reads` alone where that saves work."""
+        """The states of all slots, or of the flat slots `reads` alone where that saves work; `keep`: and all that is
+        needed to read on behind them."""
         layout = inputs.layout
-        selection = None if reads is None or layers or attentions else self._selection(layout, reads)
-        plan = plan_attention(
-            layout,
-            inputs.visibility or self.visibility,
-            inputs.slots,
-            inputs.positions,
-            dropout=self.shape.attention_dropout if self.training else 0.0,
-            capture=attentions,
-        )
-        tasks = inputs.slots.get("task")
-        x = self.embeddings(
-            layout.pack(inputs.ids),
-            layout.pack(inputs.segments),
-            layout.pack(inputs.positions),
-            None if tasks is None else layout.pack(tasks),
-        )
-        states, captured = [x], []
-        for number, block in enumerate(self.layers, start=1):
-            last = selection if number == len(self.layers) else None
-            x, weights = block(x, plan, self.embeddings.positions, last)
-            if layers:
-                states.append(x)
-            if weights is not None:
-                captured.append(weights)
-        if self.norm is not None:
-            x = self.norm(x)
-            states[-1] = x
+        second = None
+        if inputs.asked is not None and self.shape.streams == 2:
+            second = select(layout, layout.places(inputs.asked))
+        selection = None if reads is None or layers or attentions else self._selection(inputs, reads, second)
+        keeps = keep and self.decoder is None
+        run = self.run(inputs, layers=layers, attentions=attentions, selection=selection, second=second, keep=keeps)
+        memory = self._memory(inputs, run)
+        predicted = None if second is None else _predicted(run, inputs, second)
+        source, written = None, None
+        if self.decoder is not None and inputs.decoder is not None:
+            source = source_of(run.first, layout, keep=keep)
+            written = self.write(inputs.decoder, source, layers=layers, attentions=attentions, keep=keep)
         return Hidden(
-            packed=x,
+            packed=run.first,
             layout=layout,
             selection=selection,
-            pooled=self._pool(x, layout, selection),
-            packed_layers=tuple(states) if layers else (),
-            attentions=tuple(captured),
+            pooled=self._pool(run.first, layout, selection),
+            packed_layers=run.states if layers else (),
+            attentions=run.weights,
+            predicted=predicted,
+            memory=memory,
+            cache=run.cache,
+            decoder=written,
+            source=source if keep else None,
         )
 
-    def _selection(self, layout: Layout, reads: Tensor) -> Selection | None:
+    def write(
+        self, inputs: Inputs, source: Source, *, layers: bool = False, attentions: bool = False, keep: bool = False
+    ) -> Hidden:
+        """What the decoder says of its rows while it looks at the source."""
+        assert self.decoder is not None
+        captured = len(source.captured)
+        run = self.decoder.run(inputs, layers=layers, attentions=attentions, source=source, keep=keep)
+        return Hidden(
+            packed=run.first,
+            layout=inputs.layout,
+            packed_layers=run.states if layers else (),
+            attentions=run.weights,
+            across=tuple(source.captured[captured:]),
+            cache=run.cache,
+        )
+
+    def _memory(self, inputs: Inputs, run: Run) -> Memory | None:
+        if not self.shape.memory:
+            return None
+        past = inputs.past if isinstance(inputs.past, Memory) else None
+        given = run.states[: self.shape.layers]
+        return remembered(past, given, inputs.layout, self.shape.memory, inputs.remember)
+
+    def _selection(self, inputs: Inputs, reads: Tensor, second: Selection | None) -> Selection | None:
         """What the last layer has to compute; None when that is most of the slots."""
+        layout = inputs.layout
+        if self.decoder is not None:  # it looks at all of them
+            return None
         places = layout.places(reads)
         if self.pooler is not None:
             places = torch.cat((places, layout.first_places()))
         places = torch.unique(places)
+        if second is not None or inputs.past is not None:
+            return select(layout, places) if not len(places) and second is not None else None
         return select(layout, places) if 0 < 2 * len(places) <= layout.count else None
 
     def _pool(self, x: Tensor, layout: Layout, selection: Selection | None) -> Tensor | None:
@@ -224,3 +198,28 @@ class Network(nn.Module):
         filled = layout.order[layout.empty :]
         pooled = torch.tanh(self.pooler(x.index_select(0, first[filled]))).to(x.dtype) if len(filled) else x
         return x.new_zeros(layout.rows, x.shape[1]).index_copy(0, filled, pooled)
+
+
+def _predicted(run: Run, inputs: Inputs, second: Selection) -> Hidden | None:
+    """What the second stream says."""
+    if run.second is None or inputs.asked is None:
+        return None
+    asked = torch.zeros(inputs.ids.numel(), dtype=torch.bool, device=inputs.ids.device)
+    asked[inputs.asked] = True
+    unasked = ~asked.view(inputs.ids.shape)[:, None, :, None]  # rows that ask less than others repeat a slot
+    return Hidden(
+        packed=run.second,
+        layout=inputs.layout,
+        selection=second,
+        packed_layers=run.second_states,
+        attentions=tuple(each.masked_fill(unasked, 0.0) for each in run.second_weights),
+    )
+
+
+def _decoder(shape: Shape, embeddings: Embeddings) -> Stack:
+    """A stack that reads what it has written so far, with the same tokens unless it has a vocabulary of its own."""
+    own = shape.target_vocabulary
+    changes = {"layers": shape.decoder, "decoder": 0, "segments": 0, "tasks": 0, "memory": 0, "streams": 1}
+    mine = Shape(**(shape.plain() | changes | {"vocabulary": own or shape.vocabulary, "visibility": "causal"}))
+    lent = () if own else ("tokens",)
+    return Stack(mine, Causal(), Embeddings(mine, embeddings, lent), across=True)

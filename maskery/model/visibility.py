@@ -33,8 +33,14 @@ class View:
     q_slots: Mapping[str, Tensor] = field(default_factory=dict)
     """Named facts of each query slot, (B,Q): document, order, mode, branch."""
     k_slots: Mapping[str, Tensor] = field(default_factory=dict)
-    k_is_memory: Tensor | None = None
-    """(K,) true for keys of earlier rows."""
+    k_real: Tensor | None = None
+    """(B,K) false for keys that are none: the unfilled part of a past."""
+    asks: bool = False
+    """Whether the queries are of the second stream, which knows the places of what it is asked for and no more."""
+
+    def first(self) -> View:
+        """Of the first row alone, with its places and nothing else."""
+        return View(q_pos=self.q_pos[:1], k_pos=self.k_pos[:1])
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -132,6 +138,54 @@ class PackedCausal:
         return Packed().bind(view) & Causal().bind(view)
 
 
+class Permuted:
+    """The tokens have an order of their own: a slot sees those that come no later in it, and the second stream those
+    that come before (XLNet). Slots of equal order see each other."""
+
+    needs: ClassVar[tuple[str, ...]] = ("order",)
+
+    def bind(self, view: View) -> Predicate:
+        mine, theirs = view.q_slots["order"] - int(view.asks), view.k_slots["order"]
+        every = not mine.numel() or not theirs.numel() or bool(theirs.amax() <= mine.amin())
+        return Predicate(lambda b, h, q, k: theirs[b, k] <= mine[b, q], sees_all=every)
+
+
+class Real:
+    """Keys that are there: a past need not be filled."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def bind(self, view: View) -> Predicate:
+        real = view.k_real
+        if real is None:
+            return Full().bind(view)
+        return Predicate(lambda b, h, q, k: real[b, k] & (q >= 0))
+
+
+class Within:
+    """A slot sees the nearest `reach` slots that end with itself, so that all see equally far."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, reach: int) -> None:
+        self.reach = reach
+
+    def bind(self, view: View) -> Predicate:
+        return Predicate(lambda b, h, q, k: view.q_pos[b, q] - view.k_pos[b, k] < self.reach)
+
+
+class Recent:
+    """Causal, and no further back than `reach` slots, itself counted."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, reach: int) -> None:
+        self.reach = reach
+
+    def bind(self, view: View) -> Predicate:
+        return Causal().bind(view) & Within(self.reach).bind(view)
+
+
 class Mixed:
     """Every row in a mode of its own: `mode` tells which of the four it is read with (UniLM)."""
 
@@ -150,6 +204,11 @@ class Mixed:
             return seen
 
         return Predicate(mask_mod, sees_all=not bound)
+
+
+def facts_for(visibility: Visibility, slots: Mapping[str, Tensor], like: Tensor) -> dict[str, Tensor]:
+    """What the predicate reads of the slots. Rows of which nothing is said are one document without an order."""
+    return {name: slots[name] if name in slots else torch.zeros_like(like) for name in visibility.needs}
 
 
 def dense(predicate: Predicate, view: View) -> Tensor:

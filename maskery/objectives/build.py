@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from maskery.objectives.config import OBJECTIVES
+from maskery.objectives.config import OBJECTIVES, ObjectiveConfig
 from maskery.objectives.protocol import Objective
+from maskery.objectives.tokens import TokenObjective
 
 
-def objectives_of(names: Iterable[str]) -> dict[str, Objective]:
-    return {name: OBJECTIVES.get(name)() for name in names}
+def objectives_of(asked: Mapping[str, ObjectiveConfig] | Iterable[str]) -> dict[str, Objective]:
+    """By a recipe's tables, or by names alone."""
+    found: dict[str, Objective] = {name: OBJECTIVES.get(name)() for name in asked}
+    if isinstance(asked, Mapping):
+        for name, each in found.items():
+            if isinstance(each, TokenObjective):
+                each.smoothing = asked[name].smoothing
+    return found

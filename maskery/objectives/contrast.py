@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
 from maskery.model.config import Shape
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.ngrams import fingerprints, ngram_rows, ngrams_of, order_matters
 from maskery.objectives.protocol import Answers, Compared, Metrics
 from maskery.rows.ragged import Rows
@@ -58,7 +59,7 @@ class Contrast:
     def reads(self, batch: Batch) -> Tensor:
         return batch.rows.new_empty(0)
 
-    def vectors(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def vectors(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         """(R,3,D) of each asked row: itself, its run, its run in another order."""
         assert hidden.pooled is not None, "a system gives the network a pooler when an objective needs one"
         targets, below = batch.targets[self.name], batch.view_start(self.name)
@@ -77,7 +78,7 @@ class Contrast:
             losses = torch.cat([own.unsqueeze(1), rivals], dim=1).logsumexp(1) - own
         return Compared(losses=losses, hits=own > rivals.amax(1))
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         vectors, targets = self.vectors(network, head, hidden, batch), batch.targets[self.name]
         gradient = targets.extra.get("gradient")
         if gradient is None:
@@ -86,7 +87,7 @@ class Contrast:
         pulled = (vectors * gradient).sum()
         return pulled - pulled.detach() + targets.extra["loss"].sum()
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         targets, count = batch.targets[self.name], self.count(batch)
         if "loss" in targets.extra:
             found = Compared(losses=targets.extra["loss"], hits=targets.extra["hit"])

@@ -60,11 +60,17 @@ def _add_product(target: Tensor, a: Tensor, b: Tensor) -> None:
 
 class TiedCrossEntropy(torch.autograd.Function):
     """States (n,E), matrix (V,E), bias (V,), labels (n,) -> the summed loss, and tokens (n,) drawn by numbers (n,) in
-    [0, 1); without such numbers no tokens."""
+    [0, 1); without such numbers no tokens. `smoothing` is the share of a target that all tokens have alike."""
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, uniform: Tensor | None
+        ctx: Any,
+        states: Tensor,
+        matrix: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        uniform: Tensor | None,
+        smoothing: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad[:3])
         device = states.device.type
@@ -80,6 +86,8 @@ class TiedCrossEntropy(torch.autograd.Function):
                 scores = _scores(bias, narrow_states[part], narrow_matrix)
                 picked = labels[part].unsqueeze(1)
                 answer = scores.gather(1, picked).squeeze(1)
+                if smoothing:
+                    answer = torch.lerp(answer, scores.mean(1), smoothing)
                 highest = scores.amax(1, keepdim=True)
                 scores.sub_(highest).exp_()
                 mass = scores.sum(1, keepdim=True)
@@ -90,7 +98,9 @@ class TiedCrossEntropy(torch.autograd.Function):
                 if grad_states is None or grad_matrix is None or grad_bias is None:
                     continue
                 gradient = scores.div_(mass)
-                gradient.scatter_add_(1, picked, torch.full_like(mass, -1.0))
+                gradient.scatter_add_(1, picked, torch.full_like(mass, smoothing - 1.0))
+                if smoothing:
+                    gradient.sub_(smoothing / matrix.shape[0])
                 grad_bias.add_(gradient.sum(0))
                 gradient = gradient.to(dtype)
                 _write_product(grad_states[part], gradient, narrow_matrix)
@@ -102,27 +112,37 @@ class TiedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         grad_states, grad_matrix, grad_bias = ctx.saved_tensors
         outer = gradients[0]
-        return grad_states * outer, grad_matrix * outer, grad_bias * outer, None, None
+        return grad_states * outer, grad_matrix * outer, grad_bias * outer, None, None, None
 
 
-def tied_cross_entropy(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
-    loss: Tensor = TiedCrossEntropy.apply(states, matrix, bias, labels, None)[0]  # type: ignore[no-untyped-call]
+def _or_none(bias: Tensor | None, matrix: Tensor) -> Tensor:
+    """A head without a bias has one that is always zero."""
+    return matrix.new_zeros(matrix.shape[0]) if bias is None else bias
+
+
+def tied_cross_entropy(
+    states: Tensor, matrix: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float = 0.0
+) -> Tensor:
+    bias = _or_none(bias, matrix)
+    loss: Tensor = TiedCrossEntropy.apply(states, matrix, bias, labels, None, smoothing)[0]  # type: ignore[no-untyped-call]
     return loss
 
 
 def tied_cross_entropy_and_draws(
-    states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, uniform: Tensor
+    states: Tensor, matrix: Tensor, bias: Tensor | None, labels: Tensor, uniform: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The loss, and for each target a token (n,) drawn from what its scores say; no gradient goes through the draw."""
+    bias = _or_none(bias, matrix)
     found: tuple[Tensor, Tensor] = TiedCrossEntropy.apply(states, matrix, bias, labels, uniform)  # type: ignore[no-untyped-call]
     return found
 
 
-def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor | None, labels: Tensor) -> tuple[Tensor, Tensor]:
     """For evaluation: each target's loss (n,) and whether its highest score is the label (n,)."""
+    bias = _or_none(bias, matrix)
     losses, hits = [], []
     for part in _chunks(states.shape[0], matrix.shape[0]):
         scores = torch.addmm(bias, states[part], matrix.t())

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
-from maskery.edit import Edit
+from maskery.edit import ASKED
 from maskery.model.heads import TokenHead
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.cross_entropy import tied_cross_entropy_and_draws
 from maskery.objectives.protocol import Answers
 from maskery.objectives.tokens import TokenObjective, flat_slots
 from maskery.rows.ragged import Rows
 
-ASKED = (Edit.MASK, Edit.RANDOM, Edit.KEEP, Edit.SIMILAR, Edit.UNMATCHED)
 DRAWS = "uniform"
 """Where the targets hold a number in [0, 1) for each, by which a generator draws a token."""
 
@@ -33,7 +33,7 @@ class MaskedToken(TokenObjective):
         label = torch.from_numpy(rows.original[chosen].astype(np.int64))
         return Targets(index=flat_slots(rows, slots, chosen), label=label)
 
-    def total_and_draws(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> tuple[Tensor, Tensor]:
+    def total_and_draws(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> tuple[Tensor, Tensor]:
         """The summed loss, and for every target (n,) a token drawn by the number that the feed gave it."""
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))

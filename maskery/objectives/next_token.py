@@ -2,6 +2,7 @@
 
 A row whose first piece everybody sees (mode prefix) is asked for what comes behind that piece alone: from the [SEP]
 that ends the source, which is asked for the first token of the target, to the last token, which is asked for the end.
+A decoder is asked at every slot for what its rows say (`Rows.next`), at the last one for a token that it never reads.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ class NextToken(TokenObjective):
     name: ClassVar[str] = "next_token"
 
     def ask(self, rows: Rows, slots: int) -> Targets:
+        if rows.next is not None:
+            every = np.arange(len(rows.ids))
+            return Targets(index=flat_slots(rows, slots, every), label=torch.from_numpy(rows.next.astype(np.int64)))
         asked = np.ones(rows.ids.shape[0], dtype=bool)
         asked[rows.start[1:] - 1] = False
         if rows.mode is not None:
@@ -32,5 +36,8 @@ class NextToken(TokenObjective):
         return Targets(index=flat_slots(rows, slots, chosen), label=label)
 
     def answers(self, batch: Batch) -> Answers:
+        """Of the last slot of a decoder's row none: its answer is read by nobody."""
         index = self.targets(batch).index
-        return Answers(asked=index, answer=index + 1)
+        slots = batch.ids.shape[1]
+        shown = index[index % slots + 1 < batch.length[index // slots]]
+        return Answers(asked=shown, answer=shown + 1)

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
 from maskery.model.config import Shape
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.rows.ragged import Rows
 
 
@@ -82,11 +83,11 @@ class Objective(Protocol):
         """The flat slots whose last states it looks at (the pooled state apart): the last layer computes no other."""
         ...
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         """The summed loss, differentiable; zero targets still run the head."""
         ...
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         """Sums and counts for evaluation, no gradient: `loss` and `accuracy` at least, of all that are asked."""
         ...
 
@@ -117,7 +118,7 @@ class Comparing(Objective, Protocol):
         """Rows of its own that the network reads besides the batch's, none longer than the row it comes from."""
         ...
 
-    def vectors(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def vectors(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         """(R,k,D) of each asked row. The head works here: `compare` has no weights."""
         ...
 

@@ -18,12 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
-from maskery.edit import Edit
+from maskery.edit import ASKED, Edit
 from maskery.model.block import ACTIVATIONS
 from maskery.model.config import Shape
 from maskery.model.linear import Linear
-from maskery.model.transformer import Hidden, Network
-from maskery.objectives.masked_token import ASKED
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.protocol import Answers, Metrics, Ranked
 from maskery.objectives.tokens import flat_slots
 from maskery.rows.ragged import Rows
@@ -61,11 +61,11 @@ class ReplacedToken:
     def reads(self, batch: Batch) -> Tensor:
         return batch.targets[self.name].index
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         scores, label = self._scores(head, hidden, batch)
         return F.binary_cross_entropy_with_logits(scores, label.to(scores.dtype), reduction="sum")
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         """Precision and recall are those of "replaced", told wherever the score is above 0."""
         scores, label = self._scores(head, hidden, batch)
         losses = F.binary_cross_entropy_with_logits(scores, label.to(scores.dtype), reduction="none")

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from maskery.batches import Batch, Targets
 from maskery.model.config import Shape
 from maskery.model.heads import ClassHead
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.config import PAIR_OF
 from maskery.objectives.protocol import Answers, Metrics
 from maskery.rows.config import PAIRS
@@ -48,11 +49,11 @@ class SentenceObjective:
     def reads(self, batch: Batch) -> Tensor:
         return batch.rows.new_empty(0)
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         scores = self._scores(head, hidden, batch)
         return F.cross_entropy(scores, batch.targets[self.name].label, reduction="sum")
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         scores, label = self._scores(head, hidden, batch), batch.targets[self.name].label
         losses = F.cross_entropy(scores, label, reduction="none")
         count = int(label.numel())

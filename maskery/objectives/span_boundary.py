@@ -15,12 +15,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.batches import Batch, Targets
+from maskery.edit import ASKED
 from maskery.model.block import ACTIVATIONS
 from maskery.model.config import Shape
 from maskery.model.linear import Linear, Norm
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.cross_entropy import losses_and_hits, tied_cross_entropy
-from maskery.objectives.masked_token import ASKED
 from maskery.objectives.protocol import Answers, Metrics
 from maskery.objectives.tokens import flat_slots
 from maskery.rows.ragged import Rows
@@ -57,11 +58,14 @@ class SpanBoundary:
 
     def ask(self, rows: Rows, slots: int) -> Targets:
         chosen = np.isin(rows.edit, ASKED)
-        edges = np.diff(chosen.astype(np.int8), prepend=0, append=0)
-        first, behind = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-        # Rows begin and end with a special, so the slots around a run are of its row.
-        inner = ~(rows.special[first - 1] | rows.special[behind % len(chosen)])
-        first, behind = first[inner], behind[inner]
+        begins = rows.slot == 0
+        ends = np.roll(begins, -1)
+        first = np.flatnonzero(chosen & (begins | ~np.roll(chosen, 1)))
+        last = np.flatnonzero(chosen & (ends | ~np.roll(chosen, -1)))
+        # Where rows have no special at their ends, a run may touch them: nothing of its row stands beside it.
+        beside = rows.special[first - 1] | rows.special[(last + 1) % len(chosen)]
+        inner = ~(begins[first] | ends[last] | beside)
+        first, behind = first[inner], last[inner] + 1
         size = np.minimum(behind - first, LONGEST)
         run = np.repeat(np.arange(len(first)), size)
         place = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
@@ -86,11 +90,11 @@ class SpanBoundary:
         extra = batch.targets[self.name].extra
         return torch.cat([extra["left"], extra["right"]])
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         states, bias = self._states(head, hidden, batch)
         return tied_cross_entropy(states, network.embeddings.tokens, bias, batch.targets[self.name].label)
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         states, bias = self._states(head, hidden, batch)
         losses, hits = losses_and_hits(states, network.embeddings.tokens, bias, batch.targets[self.name].label)
         count = self.count(batch)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from maskery.batches import Batch, Targets
 from maskery.model.config import Shape
 from maskery.model.heads import TokenHead
-from maskery.model.transformer import Hidden, Network
+from maskery.model.stack import Stack
+from maskery.model.transformer import Hidden
 from maskery.objectives.cross_entropy import losses_and_hits, tied_cross_entropy
 from maskery.objectives.protocol import Metrics
 from maskery.rows.ragged import Rows
@@ -29,6 +30,8 @@ class TokenObjective:
     name: ClassVar[str]
     needs_pooler: ClassVar[bool] = False
     whole_batch: ClassVar[bool] = False
+    smoothing = 0.0
+    """The share of an answer that all tokens have alike."""
 
     def head(self, shape: Shape) -> nn.Module:
         return TokenHead(shape)
@@ -42,12 +45,12 @@ class TokenObjective:
     def reads(self, batch: Batch) -> Tensor:
         return self.targets(batch).index
 
-    def total(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
+    def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))
-        return tied_cross_entropy(states, network.embeddings.tokens, token_head.bias, targets.label)
+        return tied_cross_entropy(states, network.embeddings.tokens, token_head.bias, targets.label, self.smoothing)
 
-    def measure(self, network: Network, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
+    def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))
         losses, hits = losses_and_hits(states, network.embeddings.tokens, token_head.bias, targets.label)

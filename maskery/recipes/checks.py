@@ -12,6 +12,31 @@ from typing import TYPE_CHECKING
 from maskery.knowledge.config import SYNONYM_FILES
 from maskery.model.config import RELATIVE
 from maskery.objectives.config import ASKED_OF_GENERATOR, PAIR_OF
+from maskery.recipes.decoders import (
+    chosen_that_are_gone,
+    decoder_without_question,
+    decoder_without_text,
+    target_out_of_sight,
+    target_without_pairs,
+    text_in_plain_sight,
+    text_without_decoder,
+    views_beside_decoder,
+    writes,
+)
+from maskery.recipes.ordered import (
+    contrast_without_cls,
+    memory_of_other_lengths,
+    memory_of_strangers,
+    memory_of_two,
+    memory_out_of_sight,
+    memory_that_saw_ahead,
+    memory_without_distances,
+    order_without_question,
+    permuted_question_of_the_hidden,
+    permuted_question_without_order,
+    streams_without_order,
+    third_segment_without_vector,
+)
 from maskery.recipes.refusal import Refusal, either
 from maskery.recipes.sight import (
     contrast_out_of_sight,
@@ -176,7 +201,7 @@ def next_token_with_corruption(recipe: Recipe) -> Refusal | None:
         "corruption.ngram.longest": corruption.ngram.longest,
     }
     changing = [key for key, value in changes.items() if value > 0]
-    if "next_token" not in recipe.objectives or not changing:
+    if "next_token" not in recipe.objectives or writes(recipe) or not changing:
         return None
     return Refusal(
         piece="objectives.next_token",
@@ -208,7 +233,7 @@ def generator_without_replaced(recipe: Recipe) -> Refusal | None:
 def generator_without_masked(recipe: Recipe) -> Refusal | None:
     if recipe.model.generator.width == 0 or ASKED_OF_GENERATOR in recipe.objectives:
         return None
-    if "next_token" in recipe.objectives:
+    if "next_token" in recipe.objectives and not writes(recipe):
         return Refusal(
             piece="objectives.next_token",
             reason="reads the text as it is, but the generator (model.generator.width > 0) replaces tokens of it",
@@ -266,6 +291,7 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_objective,
     no_weight,
     segments_too_few,
+    third_segment_without_vector,
     distances_without_positions,
     modes_without_vectors,
     mixture_without_kind,
@@ -280,10 +306,29 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     contrast_without_ngram,
     ngram_without_contrast,
     contrast_out_of_sight,
+    contrast_without_cls,
     similar_without_synonyms,
     answers_that_have_moved,
     next_token_with_corruption,
     next_token_in_sight,
+    permuted_question_without_order,
+    permuted_question_of_the_hidden,
+    order_without_question,
+    streams_without_order,
+    memory_of_strangers,
+    memory_of_two,
+    memory_without_distances,
+    memory_out_of_sight,
+    memory_that_saw_ahead,
+    memory_of_other_lengths,
+    decoder_without_text,
+    text_without_decoder,
+    decoder_without_question,
+    text_in_plain_sight,
+    chosen_that_are_gone,
+    target_without_pairs,
+    target_out_of_sight,
+    views_beside_decoder,
     replaced_without_generator,
     generator_without_replaced,
     generator_without_masked,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -79,10 +79,14 @@ def file_layers(source: str | PathLike[str]) -> list[Layer]:
         path, where = _locate(parent, path.parent, layers[0].place(("extends",)))
 
 
-def size_layer(size: str) -> Layer:
+def size_layer(size: str, below: Sequence[Layer] = ()) -> Layer:
+    """A size; where the layers below it have a decoder, each of the two has half of its layers, as BART has."""
     if size not in SIZES:
         raise UnknownName("size", size, SIZES)
-    return Layer(where=f"size {size}", data={"model": {**SIZES[size], "feedforward": 0}})
+    model = {**SIZES[size], "feedforward": 0}
+    if merged(list(below)).get("model", {}).get("decoder", 0):
+        model["layers"] = model["decoder"] = model["layers"] // 2
+    return Layer(where=f"size {size}", data={"model": model})
 
 
 def override_layer(overrides: Mapping[str, Any]) -> Layer:

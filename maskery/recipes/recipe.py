@@ -82,7 +82,7 @@ def recipe(
     """
     layers = file_layers(name_or_path)
     if size is not None:
-        layers.append(size_layer(size))
+        layers.append(size_layer(size, layers))
     if overrides:
         layers.append(override_layer(overrides))
     return _build(layers)

@@ -13,8 +13,8 @@ from maskery.rows.config import MODE_SEGMENTS
 if TYPE_CHECKING:
     from maskery.recipes.recipe import Recipe
 
-BLIND_TO_SECOND_SEGMENT = ("causal", "prefix", "packed", "packed_causal")
-"""Where [CLS], the first slot and part of the first piece, cannot see the second segment."""
+BLIND_TO_SECOND_SEGMENT = ("causal", "prefix", "packed", "packed_causal", "permuted")
+"""Where [CLS], the first slot and part of the first piece, cannot see the second segment, or not all of it."""
 HIDES_THE_NEXT = ("causal", "prefix", "packed_causal")
 """Where a slot that is asked for the next token cannot see it."""
 PACKED = ("packed", "packed_causal")
@@ -58,7 +58,7 @@ def contrast_out_of_sight(recipe: Recipe) -> Refusal | None:
 
 def next_token_in_sight(recipe: Recipe) -> Refusal | None:
     seen = [kind for kind in recipe.visibility.shares if kind not in HIDES_THE_NEXT]
-    if "next_token" not in recipe.objectives or not seen:
+    if "next_token" not in recipe.objectives or recipe.rows.decoder != "none" or not seen:
         return None
     without = f"no share for visibility.mixture.{seen[0]}" if recipe.visibility.mixed else 'visibility.kind = "causal"'
     return Refusal(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from maskery.config import Config
 from maskery.corruption.config import CorruptionConfig, ReplaceConfig
 from maskery.model.config import GeneratorConfig, ModelConfig, VisibilityConfig
-from maskery.objectives.config import ObjectiveConfig
+from maskery.objectives.config import ASKED_OF_DECODER, ObjectiveConfig
 from maskery.rows.config import RowsConfig
 
 if TYPE_CHECKING:
     from maskery.recipes.recipe import Recipe
 
 _SIZE = {"layers", "width", "heads", "feedforward", "max_length", "position_offset"}
-_MEASURES = _SIZE | {"eps", "init_std", "dropout", "attention_dropout"}
+_MEASURES = _SIZE | {"eps", "init_std", "position_std", "residual_init", "dropout", "attention_dropout"}
 """Numbers of the model that say how large or how careful, not of what kind."""
 _TOLD = {"rate", "of", "unit", "when", "decide", "span", "replace", "shuffle", "order", "ngram", "stages"}
 _SHARED = {"all": "layers", "attention": "attention", "feedforward": "feed-forward"}
@@ -27,15 +27,17 @@ def summary(recipe: Recipe) -> dict[str, str]:
         "name": recipe.name,
         "rows": _rows(recipe.rows),
         "corruption": _corruption(recipe.corruption, recipe.rows.copies),
-        "visibility": _visibility(recipe.visibility),
+        "visibility": _visibility(recipe.visibility) + " -> causal" * bool(recipe.model.decoder),
         "model": _model(recipe.model),
-        "objectives": " + ".join(_objective(name, each) for name, each in recipe.objectives.items()) or "none",
+        "objectives": " + ".join(_objective(*each, recipe.rows) for each in recipe.objectives.items()) or "none",
     }
 
 
 def _rows(rows: RowsConfig) -> str:
     kind = _spaced(rows.kind)
-    return f"one {kind.removesuffix(' pair')}" if rows.pair == "none" and kind.endswith(" pair") else kind
+    if rows.pair == "none" and kind.endswith(" pair") and not rows.two_segments:
+        kind = f"one {kind.removesuffix(' pair')}"
+    return f"{kind}, both ways" if rows.both_ways else kind
 
 
 def _visibility(visibility: VisibilityConfig) -> str:
@@ -72,7 +74,9 @@ def _units(corruption: CorruptionConfig) -> str:
         return ", then ".join(units)
     if span.law == "weights":
         shares = "/".join(f"{100 * weight / sum(span.weights):.3g}" for weight in span.weights)
-        return f"{', then '.join(units)} n-grams {shares}"
+        return f"{', then '.join(units)} n-grams {shares}" + " apart" * (span.place == "apart")
+    if span.law == "fragment":
+        return f"one fragment of {', then '.join(units)}s"
     many = ["entities" if unit == "entity" else f"{unit}s" for unit in units]
     return " ".join([f"{span.law} spans of {', then '.join(many)}", *_unusual(span, {"law"})])
 
@@ -104,7 +108,8 @@ def _shares(replace: ReplaceConfig) -> str:
 
 def _model(model: ModelConfig) -> str:
     words = [f"{_spaced(model.positions)} positions", f"{model.norm}-norm"]
-    told = {"positions", "norm", "share", "groups", "generator", *_MEASURES}
+    words += ["encoder-decoder"] if model.decoder else []
+    told = {"positions", "norm", "share", "groups", "generator", "decoder", *_MEASURES}
     return ", ".join([*words, *_shared(model), *_unusual(model, told), *_beside(model.generator)])
 
 
@@ -122,19 +127,27 @@ def _shared(model: ModelConfig) -> list[str]:
     return [f"{_SHARED[model.share]} shared{groups}"]
 
 
-def _objective(name: str, objective: ObjectiveConfig) -> str:
+def _objective(name: str, objective: ObjectiveConfig, rows: RowsConfig) -> str:
     weight = "" if objective.weight == 1 else f"{objective.weight:g} x "
-    return f"{weight}{_spaced(name)}"
+    written = f" of the {rows.decoder}" if rows.decoder != "none" and name in ASKED_OF_DECODER else ""
+    return f"{weight}{_spaced(name)}{written}"
 
 
 def _unusual(config: Config, told: set[str]) -> list[str]:
     """Every other key that differs from its default, so that a new key shows itself without a line here."""
     usual = {name: field.get_default(call_default_factory=True) for name, field in type(config).model_fields.items()}
     return [
-        f"{_spaced(name)} {value}"
+        _said(_spaced(name), value)
         for name, value in config
         if name not in told and value != usual[name] and value is not None
     ]
+
+
+def _said(name: str, value: object) -> str:
+    """A switch by its name alone, or with a no before it."""
+    if isinstance(value, bool) or value in ("yes", "no"):
+        return f"no {name}" if value in (False, "no") else name
+    return f"{name} {value}"
 
 
 def _spaced(name: str) -> str:

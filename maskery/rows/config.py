@@ -22,6 +22,9 @@ KINDS: Registry[Planner] = Registry(
         "doc_sentences": "maskery.rows.sentences:plan_document",
         "one_or_two_segments": "maskery.rows.one_or_two:plan",
         "permuted_segments": "maskery.rows.permuted:plan",
+        "stream": "maskery.rows.stream:plan",
+        "stream_pair": "maskery.rows.stream_pair:plan",
+        "source_target": "maskery.rows.source_target:plan",
     },
 )
 PAIRS: Registry[Any] = Registry(
@@ -35,8 +38,17 @@ ONLY_PAIR = {
     "doc_sentences": "none",
     "one_or_two_segments": "none",
     "permuted_segments": "permuted",
+    "stream": "none",
+    "stream_pair": "none",
+    "source_target": "none",
 }
 """Kinds that go with one answer to `pair` only."""
+UNFRAMED = ("stream", "stream_pair")
+"""Kinds whose rows do not begin with [CLS]."""
+CONTINUED = ("stream", "stream_pair")
+"""Kinds whose rows go on where the row before them ended, so that a memory holds the true past."""
+CLOSED = ("stream_pair",)
+"""Kinds whose rows end with [CLS], and go on behind their first half: what follows it comes again."""
 MODE_SEGMENTS = 6
 """The segment ids of `segments = "mode"`."""
 
@@ -51,6 +63,15 @@ class RowsConfig(Config):
     """Chance of a random shorter length: segment_pair, of a document, as in BERT; one_or_two_segments, of a row."""
     copies: int = Field(1, ge=1, le=1000)
     """Passes over the corpus laid end to end in one plan, each with its own cuts and pairs."""
+
+    both_ways: bool = False
+    """stream_pair: whether the text is also read from its end to its beginning, by half of the rows (XLNet)."""
+
+    decoder: Literal["none", "text", "chosen", "target"] = "none"
+    """What a decoder writes: the whole row as it was before corruption (BART), the chosen tokens at their own positions
+    (MASS), or the second segment, while the encoder reads the first (source and target)."""
+    decoder_start: Literal["begin", "end"] = "begin"
+    """The token that a decoder reads first: [CLS], or [SEP], behind which it writes [CLS] itself (BART)."""
 
     segments: Literal["pair", "mode"] = "pair"
     """Segment ids: 0 and 1 for the segments of a pair, or ids that tell how a row is read as well (UniLM): 0 1 full,
@@ -76,7 +97,17 @@ class RowsConfig(Config):
             raise Unfit(f"pair {self.pair!r} needs kind {kind!r}, not {self.kind!r}", f"--set rows.kind={kind}")
         return self
 
+    @model_validator(mode="after")
+    def _walks_both_ways(self) -> RowsConfig:
+        if self.both_ways and self.kind not in CLOSED:
+            raise Unfit(
+                f"both_ways is of kind {CLOSED[0]!r}, not of {self.kind!r}",
+                f"--set rows.both_ways=false, or --set rows.kind={CLOSED[0]}",
+            )
+        return self
+
     @property
     def two_segments(self) -> bool:
         """Whether rows have segment 1 besides segment 0."""
-        return self.kind == "one_or_two_segments" or self.pair not in ("none", "permuted")
+        in_two = ("one_or_two_segments", "source_target", "stream_pair")
+        return self.kind in in_two or self.pair not in ("none", "permuted")

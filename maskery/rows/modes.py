@@ -16,7 +16,7 @@ from maskery.model.config import Mode, VisibilityConfig
 from maskery.randomness import Keys, uniform
 from maskery.rows.ragged import Rows
 
-_FIRST = {Mode.FULL: 0, Mode.PREFIX: 4, Mode.CAUSAL: 2, Mode.REVERSE: 3}
+FIRST_SEGMENT = {Mode.FULL: 0, Mode.PREFIX: 4, Mode.CAUSAL: 2, Mode.REVERSE: 3}
 BEGINS_AS = (0, 1, 0, 0, 0, 1)
 """Which of the two ids of a pair each of the six is like: a model of pairs that learns modes begins with these."""
 _TWO = (Mode.FULL, Mode.PREFIX)
@@ -64,7 +64,8 @@ def with_segments_by_mode(rows: Rows) -> Rows:
     """The rows with segment ids that tell their mode."""
     mode = np.full(len(rows), Mode.FULL, dtype=np.uint8) if rows.mode is None else rows.mode
     first = np.zeros(len(Mode), dtype=np.uint8)
-    for each, number in _FIRST.items():
+    for each, number in FIRST_SEGMENT.items():
         first[each] = number
     mine = mode[rows.row]
-    return replace(rows, segment=first[mine] + np.where(np.isin(mine, _TWO), rows.segment, 0).astype(np.uint8))
+    second = np.where(np.isin(mine, _TWO), np.minimum(rows.segment, 1), 0)
+    return replace(rows, segment=first[mine] + second.astype(np.uint8))

@@ -4,7 +4,8 @@ A plan is a pure function of (rows config, length, store, seed, split). Its pass
 walked with its own draws, so the number of rows is fixed and every epoch is a permutation of the same rows.
 
 A row is read as [CLS] piece [SEP] piece [SEP] ...: a piece is a segment of a pair, or the stretch of one document in
-a row that runs over several. R rows, P pieces.
+a row that runs over several. A stream has no [CLS], and a [SEP] only where a document ends. Rows of XLNet end with
+[CLS] and go on behind their first half. R rows, P pieces.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from maskery.corpus.mixture import Mixture
 from maskery.errors import CorpusError, InputError, RecipeError
 from maskery.randomness import key, scalars
-from maskery.rows.config import KINDS, RowsConfig
+from maskery.rows.config import CLOSED, KINDS, UNFRAMED, RowsConfig
 
 if TYPE_CHECKING:
     from random import Random
@@ -91,6 +92,16 @@ class RowPlan:
     """(R,) what the pair builder says of the row; -1 if the row is no pair."""
     counts: dict[str, int]
     """What was used, cut, split or skipped, over all passes."""
+    piece_open: NDArray[np.bool_]
+    """(P,) whether no [SEP] stands behind the piece: its document goes on in the next row."""
+    begins: NDArray[np.int64]
+    """Rows that go on from no other: the first of each pass over a corpus."""
+    framed: bool = True
+    """Whether rows begin with [CLS]."""
+    reuse: int = 0
+    """Slots behind which the next row goes on, where that is not the end; such rows end with [CLS]. 0 = all."""
+    backward: NDArray[np.bool_]
+    """(R,) rows whose pieces are read from their ends."""
 
     def __len__(self) -> int:
         return len(self.label)
@@ -115,20 +126,38 @@ class Outline:
 class Draft:
     """A plan that is being written. Lists take small numbers fastest; full ones are put aside as arrays."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, framed: bool = True, reuse: int = 0) -> None:
         self.counts = {"cut_tokens": 0, "cut_rows": 0}
+        self._framed, self._reuse = framed, reuse
         self._bounds: list[int] = []
         self._segment: list[int] = []
         self._row: list[int] = []
+        self._open: list[int] = []
+        """Pieces without a [SEP], numbered from the first of all."""
+        self._pieces = 0
+        """Pieces that were put aside."""
+        self._begins: list[int] = []
+        self._backward: list[slice] = []
         self._done: list[tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]] = []
+
+    def begin(self) -> None:
+        """The next row goes on from no other."""
+        self._begins.append(self._rows)
+
+    @property
+    def _rows(self) -> int:
+        """Rows so far."""
+        return len(self._row) // 2 + sum(len(part[2]) for part in self._done)
 
     def pair(self, a_start: int, a_end: int, b_start: int, b_end: int, label: int) -> None:
         self._bounds.extend((a_start, a_end, b_start, b_end))
         self._segment.extend((0, 1))
         self.close(label)
 
-    def stretch(self, start: int, end: int) -> None:
-        """One more piece of a row without pairs."""
+    def stretch(self, start: int, end: int, *, ends: bool = True) -> None:
+        """One more piece of a row without pairs; `ends`: a [SEP] stands behind it."""
+        if not ends:
+            self._open.append(self._pieces + len(self._segment))
         self._bounds.extend((start, end))
         self._segment.append(0)
 
@@ -138,6 +167,24 @@ class Draft:
         if len(self._row) > 1 << 16:
             self._put_aside()
 
+    def block(
+        self,
+        bounds: NDArray[np.int64],
+        segment: NDArray[np.uint8],
+        unfinished: NDArray[np.bool_],
+        pieces: NDArray[np.int64],
+        *,
+        backward: bool,
+    ) -> None:
+        """Many rows at once: (P,2), (P,), (P,) of their pieces, and (R,) how many pieces each has."""
+        self._put_aside()
+        first = self._rows
+        self._open.extend((self._pieces + np.flatnonzero(unfinished)).tolist())
+        self._done.append((bounds, segment, np.stack((np.cumsum(pieces), np.full(len(pieces), -1)), axis=1)))
+        self._pieces += len(bounds)
+        if backward:
+            self._backward.append(slice(first, self._rows))
+
     def count(self, name: str, number: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + number
 
@@ -145,6 +192,7 @@ class Draft:
         rows = np.array(self._row, dtype=np.int64).reshape(-1, 2)
         bounds = np.array(self._bounds, dtype=np.int64).reshape(-1, 2)
         self._done.append((bounds, np.array(self._segment, dtype=np.uint8), rows))
+        self._pieces += len(bounds)
         self._row, self._bounds, self._segment = [], [], []
 
     def finish(self) -> RowPlan:
@@ -154,6 +202,11 @@ class Draft:
         rows = np.concatenate([part[2] for part in self._done])
         pieces = np.concatenate([np.diff(part[2][:, 0], prepend=0) for part in self._done])
         tokens = int((bounds[:, 1] - bounds[:, 0]).sum())
+        unfinished = np.zeros(len(bounds), dtype=bool)
+        unfinished[self._open] = True
+        backward = np.zeros(len(rows), dtype=bool)
+        for part in self._backward:
+            backward[part] = True
         return RowPlan(
             part_start=_frozen(np.array([0, len(rows)]), np.int64),
             row_start=_frozen(np.concatenate(([0], np.cumsum(pieces))), np.int64),
@@ -162,6 +215,11 @@ class Draft:
             piece_segment=_frozen(segment, np.uint8),
             label=_frozen(rows[:, 1], np.int8),
             counts={"rows": len(rows), "tokens": tokens} | self.counts,
+            piece_open=_frozen(unfinished, bool),
+            begins=_frozen(np.array(self._begins), np.int64),
+            framed=self._framed,
+            reuse=self._reuse,
+            backward=_frozen(backward, bool),
         )
 
 
@@ -251,6 +309,11 @@ def _end_to_end(plans: list[RowPlan], tokens: NDArray[np.int64]) -> RowPlan:
         piece_segment=_frozen(np.concatenate([plan.piece_segment for plan in plans]), np.uint8),
         label=_frozen(np.concatenate([plan.label for plan in plans]), np.int8),
         counts=counts,
+        piece_open=_frozen(np.concatenate([plan.piece_open for plan in plans]), bool),
+        begins=_frozen(np.concatenate([plans[n].begins + rows[n] for n in number]), np.int64),
+        framed=plans[0].framed,
+        reuse=plans[0].reuse,
+        backward=_frozen(np.concatenate([plan.backward for plan in plans]), bool),
     )
 
 
@@ -267,8 +330,10 @@ def _plan(config: RowsConfig, store: SentenceStore, length: int, seed: int, spli
             f"the {split} part of the corpus holds no text",
             repair="build the corpus from more documents, or set another share aside (corpus build --heldout)",
         )
-    draft, planner = Draft(), KINDS.get(config.kind)
+    reuse = length // 2 if config.kind in CLOSED else 0
+    draft, planner = Draft(framed=config.kind not in UNFRAMED, reuse=reuse), KINDS.get(config.kind)
     for turn in range(config.copies):
+        draft.begin()
         planner(config, outline, length, turn, scalars(key(seed, "plan", turn)), draft)
     draft.counts.update(outline.skipped, long_sentences=_long_sentences(outline, length))
     return draft.finish()

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -24,17 +23,13 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
 from maskery import files
 from maskery.errors import InputError
-from maskery.text import marks, wordpiece
+from maskery.text import byte_pairs, marks, roles, sentencepiece, wordpiece
 from maskery.text.characters import character_class
+from maskery.text.roles import Specials as Specials
 
-_ROLES: dict[str, tuple[str, ...]] = {
-    "pad": ("[PAD]", "<pad>"),
-    "unk": ("[UNK]", "<unk>"),
-    "cls": ("[CLS]", "<cls>", "<s>"),
-    "sep": ("[SEP]", "<sep>", "</s>"),
-    "mask": ("[MASK]", "<mask>"),
-}
 _SETTINGS = "tokenizer_config.json"
+TARGET = "target"
+"""The folder inside of a tokenizer's for that of the targets, where what is written has a vocabulary of its own."""
 _NOT_OURS = (
     "auto_map",
     "added_tokens_decoder",
@@ -49,21 +44,6 @@ _HOLES = 100_000
 _HAN = character_class((0x3000, 0x303F), (0xFF00, 0xFFEF))
 """Han characters, and the signs and full-width forms that stand among them."""
 _SPACE_IN_HAN = re.compile(f"(?<={_HAN}) (?={_HAN})")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Specials:
-    """The numbers of the special tokens."""
-
-    pad: int
-    unk: int
-    cls: int
-    sep: int
-    mask: int | None
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        return tuple(sorted({self.pad, self.unk, self.cls, self.sep, *([] if self.mask is None else [self.mask])}))
 
 
 class FlatTokens(NamedTuple):
@@ -86,9 +66,11 @@ class Tokenizer:
         rust.encode_special_tokens = False
         self._marked = rust
         self._settings = dict(settings or {})
-        self.note = note
+        self.names, self.specials, stands = roles.find(rust, where)
+        self.note = "; ".join(filter(None, (note, stands)))
         """What was decided when the tokenizer was opened or made, and why."""
-        self.names, self.specials = _find_specials(rust, where)
+        self.target: Tokenizer | None = None
+        """What targets are written with, in a corpus of pairs that has two vocabularies and in models trained on it."""
         if rust.post_processor is None:
             wordpiece.frame(rust, self.names["cls"], self.names["sep"])
         if rust.decoder is None and self._byte_level:
@@ -118,17 +100,31 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """From a folder with tokenizer.json or vocab.txt, from a tokenizer.json, or from a bare vocab.txt."""
-        path = Path(path)
+        """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or spiece.model; from a
+        tokenizer.json, or from a bare vocab.txt. A folder that holds another one for targets gives both."""
+        made = cls._load(Path(path))
+        if (Path(path) / TARGET / "tokenizer.json").is_file():
+            made.target = cls._load(Path(path) / TARGET)
+        return made
+
+    @classmethod
+    def _load(cls, path: Path) -> Tokenizer:
         folder = path if path.is_dir() else path.parent
         file = path
         if path.is_dir():
             file = next((path / n for n in ("tokenizer.json", "vocab.txt") if (path / n).is_file()), path)
+        if file is path and byte_pairs.is_here(path):
+            rust, note = byte_pairs.read(path), f"made of {byte_pairs.VOCABULARY} and {byte_pairs.MERGES}"
+            return cls(rust, settings=_read_settings(path), note=note, where=path)
+        if file is path and sentencepiece.is_here(path):
+            settings = _read_settings(path)
+            return cls(sentencepiece.read(path, settings), settings=settings, note="made of spiece.model", where=path)
         if not file.is_file():
             raise InputError(
                 "no tokenizer here" if path.is_dir() else "no such file",
                 where=path,
-                repair="give a folder with tokenizer.json or vocab.txt, one of these files, or the word train",
+                repair="give a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or spiece.model; a "
+                "file of the first two kinds; or the word train",
             )
         settings = _read_settings(folder) if path.is_dir() or file.suffix == ".json" else {}
         if file.suffix == ".json":
@@ -182,6 +178,10 @@ class Tokenizer:
         """Ids and segments of marked text in the tokenizer's frame ([CLS] a [SEP] b [SEP]); `[MASK]` is the mask."""
         encoding = self._marked.encode(text, pair, add_special_tokens=True)
         return list(encoding.ids), list(encoding.type_ids)
+
+    def encode_marked(self, text: str) -> list[int]:
+        """Ids of marked text as it stands, without a frame; `[MASK]` is the mask."""
+        return list(self._marked.encode(text, add_special_tokens=False).ids)
 
     @property
     def frames_as_rows(self) -> bool:
@@ -250,23 +250,30 @@ class Tokenizer:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        roles = {f"{role}_token": name for role, name in self.names.items()}
+        told = roles.told(self.names)
         kind = "BertTokenizer" if self.kind == "WordPiece" else "PreTrainedTokenizerFast"
         # Without being asked for, Hugging Face gives no segments of a tokenizer that it does not know by name.
         inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} if self.frames_as_rows else {}
-        settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **inputs, **self._settings, **roles}
+        settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **inputs, **self._settings, **told}
         if max_length is not None:
             settings["model_max_length"] = max_length
         if not segments:
             settings["model_input_names"] = ["input_ids", "attention_mask"]
         files.write_text(folder / "tokenizer.json", self.json + "\n")
         files.write_json(folder / _SETTINGS, dict(sorted(settings.items())))
-        files.write_json(folder / "special_tokens_map.json", roles)
+        files.write_json(folder / "special_tokens_map.json", told)
         written = ["tokenizer.json", _SETTINGS, "special_tokens_map.json"]
         if self.kind == "WordPiece" and all(self.pieces):
             files.write_text(folder / "vocab.txt", "".join(f"{piece}\n" for piece in self.pieces))
             written.append("vocab.txt")
+        if self.target is not None:
+            written += [f"{TARGET}/{name}" for name in self.target.save(folder / TARGET, max_length=max_length)]
         return written
+
+    @property
+    def of_targets(self) -> Tokenizer:
+        """What is written is written with: the targets' own, where there is one."""
+        return self if self.target is None else self.target
 
 
 @contextmanager
@@ -294,22 +301,6 @@ def _size(rust: RustTokenizer, where: str | Path) -> int:
             repair="fetch the file anew",
         )
     return largest + 1
-
-
-def _find_specials(rust: RustTokenizer, where: str | Path) -> tuple[dict[str, str], Specials]:
-    names: dict[str, str] = {}
-    for role, candidates in _ROLES.items():
-        found = next((name for name in candidates if rust.token_to_id(name) is not None), None)
-        if found is None and role != "mask":
-            raise InputError(
-                f"the tokenizer has no {role} token ({' or '.join(candidates)})",
-                where=where or None,
-                repair="use a tokenizer of the BERT family, or train one: --tokenizer train",
-            )
-        if found is not None:
-            names[role] = found
-    numbers: dict[str, Any] = {"mask": None, **{role: rust.token_to_id(name) for role, name in names.items()}}
-    return names, Specials(**numbers)
 
 
 def _plain(ids: ArrayLike) -> list[int]:

@@ -25,7 +25,7 @@ from maskery.system import System
 from maskery.train import machine, precision
 from maskery.train.config import OPTIMIZERS
 from maskery.train.loop import Trainer
-from maskery.train.memory import MicroBatch, choose_micro
+from maskery.train.memory import MicroBatch, choose_micro, lane_bytes
 from maskery.train.ranks import Ranks
 
 Say = Callable[[str], None]
@@ -40,7 +40,7 @@ def build_trainer(
     if fsdp and ranks.world == 1:
         say("--fsdp: there is one rank, which holds all weights")
     _require_rows(phases, ranks.world, fsdp)
-    system = System(recipe, corpus.vocabulary)
+    system = System(recipe, corpus.vocabulary, corpus.target_vocabulary)
     system.initialise(training.seed)
     system.to(device)
     feed = Feed(recipe, corpus, training.seed)
@@ -83,9 +83,11 @@ def _micro(phase: Phase, system: System, feed: Feed, ranks: Ranks, say: Say) -> 
     few, training = first_rows(feed, 8), feed.recipe.training
     parameters = sum(p.numel() for p in system.parameters())
     available = machine.available_memory() // (ranks.local_world if machine.device().type == "cpu" else 1)
-    asked = len(system.reads(few)) / max(1, few.tokens)
+    beside = 0 if few.asked is None else len(few.asked)  # of a second stream
+    asked = (len(system.reads(few)) + beside) / max(1, few.tokens)
     besides = sum(view.tokens for view in few.views.values()) / max(1, few.tokens)
     rows, length = -(-phase.batch // ranks.world), round(phase.length * (1 + besides))
+    available = max(0, available - 2 * rows * lane_bytes(system.network.shape))  # of this update and of the one before
     second = None
     if system.generator is not None:
         second = system.generator.shape, len(system.reads(few, system.generator)) / max(1, few.tokens)

@@ -61,6 +61,8 @@ class TrainingConfig(Config):
     length: int = Field(512, ge=8)
     phases: tuple[PhaseConfig, ...] = ()
     seed: int = Field(0, ge=0)
+    dropout_until: float = Field(1.0, ge=0, le=1)
+    """The part of all steps that has dropout; after it there is none (BART: 0.9)."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Of matrix products; weights are float32. "auto" is settled when a run starts, told, and written into its
     recipe."""

@@ -14,7 +14,7 @@ from maskery.checkpoint.whole import Whole
 from maskery.model.config import Shape
 from maskery.model.cost import forward_flops
 from maskery.recipes.recipe import Recipe
-from maskery.train.memory import most_rows, peak_bytes, reading_bytes
+from maskery.train.memory import lane_bytes, most_rows, peak_bytes, reading_bytes
 
 ASKED_EVERYWHERE = ("next_token", "replaced_token", *EVERY)
 """Heads that are asked at every slot."""
@@ -35,7 +35,13 @@ class Load:
 
 def load_of(shape: Shape, asked: Iterable[str], rate: float = RATE, moved: float = 0.0) -> Load:
     """`rate` of the slots are chosen, and `moved` are in another order. Questions about rows read the pooler alone."""
-    shares = {"masked_token": rate, "span_boundary": rate, "word_order": moved, "next_token": 1.0}
+    shares = {
+        "masked_token": rate,
+        "span_boundary": rate,
+        "word_order": moved,
+        "next_token": 1.0,
+        "permuted_token": rate,
+    }
     asked = list(asked)
     tokens = sum(shares.get(name, 0.0) for name in asked)
     reads = 1.0 if any(name in ASKED_EVERYWHERE for name in asked) else min(1.0, tokens)
@@ -64,7 +70,7 @@ class Needs:
 
     def memory(self, rows: int, length: int, available: int | None) -> dict[str, Any]:
         """Bytes in float32: the weights; with gradients and the optimiser's averages; at the peak of a step, and of
-        reading; and the most rows at once that `available` holds."""
+        reading; what a lane remembers; and the most rows at once that `available` holds."""
         found: dict[str, Any] = {
             "weights_bytes": 4 * self.read,
             "training_bytes": 16 * self.parameters,
@@ -73,6 +79,8 @@ class Needs:
             "training_peak_bytes": self.training(rows, length),
             "inference_peak_bytes": self.reading(rows, length),
         }
+        if self.model.shape.memory:
+            found["lane_bytes"] = lane_bytes(self.model.shape)
         if available is not None:
             found |= {
                 "available_bytes": available,

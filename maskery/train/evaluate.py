@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+import numpy as np
 import torch
 
 from maskery.batches import Batch
 from maskery.feed import Feed, share
 from maskery.objectives.protocol import Ranked
 from maskery.objectives.tokens import TokenObjective
-from maskery.phases import phase_at
+from maskery.phases import Phase, phase_at
 from maskery.system import System
 from maskery.train.comparing import compared
+from maskery.train.lanes import LaneMemory
 from maskery.train.ranks import Ranks
 
 _Sums = dict[tuple[str, str], list[float]]
@@ -33,14 +35,11 @@ def evaluate(
     """`eval/...` metrics at `step`; the rows are the first of the held-out plan's order, shared by the ranks."""
     ranks = ranks or Ranks()
     phase = phase_at(heldout.phases, max(0, step - 1))
-    epochs, wanted = heldout.first(phase, rows)
     was_training = system.training
     system.eval()
     try:
         sums: _Sums = {}
-        mine = share(len(wanted), ranks.rank, ranks.world)
-        cuts = [slice(start, min(start + micro, mine.stop)) for start in range(mine.start, mine.stop, micro)]
-        batches: Iterable[Batch] = (heldout.make(step, phase, epochs[part], wanted[part]) for part in cuts)
+        batches: Iterable[Batch] = heldout_batches(system, heldout, step, phase, rows, micro, ranks)
         if system.comparisons:  # all rows with all: the outcome does not depend on `micro`
             batches = compared(
                 system, list(batches), lambda _, each: system.vectors(each.to(device)), ranks, gradient=False
@@ -58,6 +57,33 @@ def evaluate(
     finally:
         system.train(was_training)
     return _means(system, _added(ranks.gather(sums))) | _areas(ranks.gather(ranked))
+
+
+def heldout_batches(
+    system: System, heldout: Feed, step: int, phase: Phase, rows: int, micro: int, ranks: Ranks
+) -> Iterator[Batch]:
+    """The rank's share of the rows, `micro` at a time. Where the system remembers, lanes walk through the text, and a
+    batch is given what the one before it left: it has to be read before the next is asked for."""
+    if not heldout.recipe.model.memory:
+        epochs, wanted = heldout.first(phase, rows)
+        for part in _cuts(len(wanted), micro, ranks):
+            yield heldout.make(step, phase, epochs[part], wanted[part])
+        return
+    order, turns = heldout.walk(phase, rows)
+    for part in _cuts(order.lanes, micro, ranks):
+        memory, lanes = LaneMemory(), np.arange(part.start, part.stop, dtype=np.int64)
+        for turn in range(turns):
+            visits = turn * order.lanes + lanes
+            made = heldout.make(step, phase, *order.visit(visits))
+            batch = memory.give(heldout.in_lanes(made, phase, order, visits))
+            yield batch
+            memory.take(batch, system.remembered)
+            memory.commit()
+
+
+def _cuts(count: int, micro: int, ranks: Ranks) -> list[slice]:
+    mine = share(count, ranks.rank, ranks.world)
+    return [slice(start, min(start + micro, mine.stop)) for start in range(mine.start, mine.stop, micro)]
 
 
 def _added(parts: list[_Sums]) -> _Sums:

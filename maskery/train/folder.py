@@ -1,13 +1,13 @@
 """A run's folder: recipe.toml, metrics.jsonl, state.json, checkpoints/step-N/, and at the end the model at the top.
 
-A checkpoint is a whole Hugging Face folder plus `optimizer.safetensors` and `state.json`. It appears by one rename, so
-what is there is whole; a manifest with checksums shows later damage.
+A checkpoint is a whole Hugging Face folder plus `optimizer.safetensors`, `memory.safetensors` where lanes remember, and
+`state.json`. It appears by one rename, so what is there is whole; a manifest with checksums shows later damage.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,16 @@ from maskery.checkpoint.locate import GENERATOR, saved_steps, write_manifest
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.tensors import read_json, read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
+from maskery.model.config import Shape
 from maskery.model.transformer import Network
 from maskery.recipes.recipe import Recipe, recipe
 from maskery.system import System
 from maskery.text.tokenizer import Tokenizer
+from maskery.train.lanes import require_fit
 from maskery.train.optimizers import Optimizer
 
 OPTIMIZER = "optimizer.safetensors"
+MEMORY = "memory.safetensors"
 STATE = "state.json"
 
 
@@ -75,16 +78,24 @@ class RunFolder:
         return [(step, self.path / "checkpoints" / f"step-{step}") for step in saved_steps(self.path)]
 
     def save(
-        self, system: System, moments: dict[str, Tensor], tokenizer: Tokenizer, state: dict[str, Any], keep: int
+        self,
+        system: System,
+        moments: dict[str, Tensor],
+        tokenizer: Tokenizer,
+        state: dict[str, Any],
+        keep: int,
+        memory: Mapping[str, Tensor] | None = None,
     ) -> Path:
-        """Write checkpoints/step-N, then delete the oldest beyond `keep`."""
+        """Write checkpoints/step-N, then delete the oldest beyond `keep`; `memory` is what the lanes remember."""
         folder = self.path / "checkpoints" / f"step-{state['step']}"
         with files.new_folder(folder) as partial:
             heads = system.heads_of(system.network)
-            saved = write_model(partial, system.network, heads, tokenizer, generator=beside(system))
+            saved = write_model(partial, system.network, heads, tokenizer, generator=beside(system), rows=system.rows)
             write_safetensors(partial / OPTIMIZER, moments)
+            if memory:
+                write_safetensors(partial / MEMORY, dict(memory))
             files.write_json(partial / STATE, state)
-            write_manifest(partial, [*saved.files, OPTIMIZER, STATE])
+            write_manifest(partial, [*saved.files, OPTIMIZER, *([MEMORY] if memory else []), STATE])
         for step, old in self.checkpoints()[:-keep]:
             if step < state["step"]:
                 files.remove_folder(old)
@@ -102,6 +113,17 @@ class RunFolder:
             _fill(system, system.generator, model.generator, folder / GENERATOR)
         optimizer.restore(_moments(folder / OPTIMIZER, optimizer))
         return read_json(folder / STATE)
+
+    def memory(self, folder: Path, shape: Shape) -> dict[str, Tensor]:
+        """What the lanes of a checkpoint remember; nothing where the network has no memory."""
+        if not shape.memory:
+            return {}
+        found = read_safetensors(folder / MEMORY)
+        try:
+            require_fit(found, shape.layers, shape.width, shape.memory)
+        except CheckpointError as error:
+            raise CheckpointError(error.cause, where=folder / MEMORY, repair=error.repair) from None
+        return found
 
     # -- metrics
 

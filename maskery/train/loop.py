@@ -26,6 +26,7 @@ from maskery.phases import phase_at
 from maskery.recipes.recipe import Recipe
 from maskery.system import System
 from maskery.train.comparing import compared
+from maskery.train.lanes import LaneMemory
 from maskery.train.machine import Heap
 from maskery.train.optimizers import Optimizer
 from maskery.train.precision import Precision
@@ -127,6 +128,8 @@ class Trainer:
     replicas: Replicas | None = None
     tried: set[tuple[int, int]] = field(default_factory=set)
     """(phase, rows of a forward pass) that are known to fit on every rank."""
+    memory: LaneMemory = field(default_factory=LaneMemory)
+    """What the lanes remember, where the network has a memory."""
 
     def spread(self) -> None:
         """Give the first rank's weights and moments to all; from here on gradients are exchanged."""
@@ -154,7 +157,8 @@ class Trainer:
         state = {name: whole(value) for name, value in self.system.state_dict().items()}
         if not self.ranks.first:
             return self.system, moments
-        twin = System(self.recipe, self.system.network.shape.vocabulary)
+        shape = self.system.network.shape
+        twin = System(self.recipe, shape.vocabulary, shape.target_vocabulary)
         twin.load_state_dict(state)
         return twin, moments
 
@@ -162,7 +166,7 @@ class Trainer:
         """One after another until the recipe's last step; after each, the trainer's state is that of its step."""
         last = self.recipe.training.steps
         self.spread()
-        self.system.train()
+        self.system.train(self._drops)
         heap = Heap(self.planned) if self.planned else None
         began, note = time.perf_counter(), ""
         while self.step < last:
@@ -186,13 +190,20 @@ class Trainer:
                     if heap is not None:
                         heap.look(self.step)
                     began, note = time.perf_counter(), ""
-                    self.system.train()
+                    self.system.train(self._drops)
+
+    @property
+    def _drops(self) -> bool:
+        """Whether the next step has dropout, which is all that training mode is about."""
+        training = self.recipe.training
+        return self.step < training.dropout_until * training.steps
 
     def _move(self, gradient: Gradient, began: float, note: str) -> Update:
         """Let the optimiser use the gradient; what it did."""
         lr = rate(self.recipe.training, self.step + 1)
         self.optimizer.step(lr, self.step + 1)
         self.precision.went_well()
+        self.memory.commit()
         self.step += 1
         return Update(
             step=self.step,
@@ -239,6 +250,8 @@ class Trainer:
         totals = dict.fromkeys(counts, 0.0)
         factor = self.precision.scale * self.ranks.world
         self.system.zero_grad(set_to_none=True)
+        self.memory.begin()
+        batches = [self.memory.give(batch) for batch in batches]
         batches = compared(self.system, batches, self._vectors, self.ranks if exchange else Ranks(), gradient=True)
         for number, batch in enumerate(batches):
             self._key_dropout(number)
@@ -247,6 +260,7 @@ class Trainer:
                     sums = self.replicas.sums(batch.to(self.device))
                 weights = {name: factor * self.system.weights[name] / max(1, counts[name]) for name in sums}
                 torch.autograd.backward(torch.stack([weights[name] * sums[name] for name in sums]).sum())
+            self.memory.take(batch, self.system.remembered)
             for name, total in sums.items():
                 totals[name] += float(total.detach())
         return totals

@@ -21,31 +21,47 @@ _TOKENS = 8192
 
 
 def kept_bytes(shape: Shape, length: int, rate: float) -> int:
-    """What the forward pass keeps for the backward pass, for one row of `length` slots, of which `rate` are asked."""
+    """What the forward pass keeps for the backward pass, for one row of `length` slots, of which `rate` are asked; of
+    two streams the second has these. A decoder writes rows as long as those that it looks at, all of them asked."""
     embedding = shape.embedding
     asked = min(length, round(rate * length) + 1)  # and the slot that a pooler reads
-    last = asked if 2 * asked <= length else length
-    layers = (shape.layers - 1) * _layer_bytes(shape, length, length) + _layer_bytes(shape, length, last)
+    last, each = asked if 2 * asked <= length else length, length
+    if shape.streams == 2:
+        last, each = asked, length + asked
+    elif shape.decoder:  # which looks at every slot
+        last = length
+    layers = (shape.layers - 1) * _layer_bytes(shape, length, each) + _layer_bytes(shape, length, last)
     inputs = (2 if embedding != shape.width else 1) * _FLOAT * embedding + _mask(shape.dropout, embedding) + 3 * _NUMBER
     head = _FLOAT * (shape.width + 3 * embedding)
+    if shape.decoder:
+        layers += shape.decoder * (_layer_bytes(shape, length, length) + _look_bytes(shape, length))
+        inputs, asked = 2 * inputs, length
     return layers + length * inputs + asked * head
 
 
+def _look_bytes(shape: Shape, length: int) -> int:
+    """What a layer of a decoder keeps besides: queries, keys, values, mixed heads, the sum, its norm, and weights."""
+    floats = 7 * shape.width + 2 + shape.heads * length
+    masks = _mask(shape.dropout, shape.width) + _mask(shape.attention_dropout, shape.heads * length)
+    return length * (_FLOAT * floats + masks)
+
+
 def _layer_bytes(shape: Shape, length: int, asking: int) -> int:
-    """One layer in which `asking` of the row's slots are computed and all are read."""
-    width = shape.width
-    fused = asking == length and kernel_for(shape, length) == "sdpa"
+    """One layer in which `asking` of the row's slots are computed and all are read, behind a full memory."""
+    width, keys = shape.width, length + shape.memory
+    fused = asking == length and not shape.memory and kernel_for(shape, length) == "sdpa"
     floats = (
         (5 if asking == length else 6)
         * width  # queries, mixed heads, both sums, the state between; a copy of the input
         + 2 * shape.feedforward  # before and after the activation
         + 4  # mean and deviation of two norms
-        + (width + shape.heads if fused else shape.heads * length)  # attention's output and log-sums, or its weights
+        + (width if shape.positions in ("xl", "xlnet") else 0)  # queries with what they lean to
+        + (width + shape.heads if fused else shape.heads * keys)  # attention's output and log-sums, or its weights
     )
-    masks = _mask(shape.dropout, 2 * width) + _mask(shape.attention_dropout, shape.heads * length)
+    masks = _mask(shape.dropout, 2 * width) + _mask(shape.attention_dropout, shape.heads * keys)
     read = 3 * width  # input, keys and values
     plain = _distance_bytes(shape, length) if asking < length else 0
-    return length * _FLOAT * read + asking * (_FLOAT * floats + masks + plain)
+    return keys * _FLOAT * read + asking * (_FLOAT * floats + masks + plain)
 
 
 def _distance_bytes(shape: Shape, length: int) -> int:
@@ -64,8 +80,15 @@ def _mask(p: float, elements: int) -> int:
 
 def passing_bytes(shape: Shape, length: int) -> int:
     """The widest moment of the backward pass beside what is kept: one layer's feed-forward or its attention."""
-    scores = 0 if kernel_for(shape, length) == "sdpa" else 2 * shape.heads * length
+    fused = not shape.memory and kernel_for(shape, length) == "sdpa"
+    by_distance = shape.positions in ("xl", "xlnet")  # whose scores are laid out by distance once more
+    scores = 0 if fused else (4 if by_distance else 2) * shape.heads * (length + shape.memory)
     return length * _FLOAT * max(2 * shape.feedforward + 3 * shape.width, 8 * shape.width + scores)
+
+
+def lane_bytes(shape: Shape) -> int:
+    """What a lane remembers between two updates."""
+    return _FLOAT * shape.layers * shape.memory * shape.width
 
 
 Second = tuple[Shape, float]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from torch import Tensor
+
 from maskery import files
 from maskery.checkpoint.folder import beside, save_into
 from maskery.checkpoint.load import load
@@ -137,8 +139,16 @@ def _first_state(
         return state, trainer.step, trainer.micro
 
     state, trainer.step, trainer.micro = trainer.ranks.from_first(read)
+    trainer.memory.restore(trainer.ranks.from_first(lambda: _remembered(folder, trainer)), trainer.device)
     trainer.precision.restore(state.get("loss_scale", {}))
     return state
+
+
+def _remembered(folder: RunFolder, trainer: Trainer) -> dict[str, Tensor]:
+    """What the lanes of the checkpoint that a run goes on from remember; before the first update nothing is."""
+    if not trainer.step:
+        return {}
+    return folder.memory(folder.checkpoints()[-1][1], trainer.system.network.shape)
 
 
 def _to_be_resumed(error: DiskError, folder: RunFolder) -> DiskError:
@@ -292,7 +302,7 @@ def _train(
     system = system or trainer.whole()[0]
     if ranks.first:
         heads = system.heads_of(system.network)
-        save_into(folder.path, system.network, heads, corpus.tokenizer, say, beside(system))
+        save_into(folder.path, system.network, heads, corpus.tokenizer, say, beside(system), system.rows)
         folder.write_state({**state, "finished": True})
 
 
@@ -313,11 +323,12 @@ def _evaluated(trainer: Trainer, heldout: Feed) -> dict[str, float]:
 def _save(folder: RunFolder, trainer: Trainer, corpus: Corpora, state: dict[str, Any]) -> System:
     """Write a checkpoint, by the first rank with the help of all; what it holds is returned."""
     system, moments = trainer.whole()
+    memory = trainer.memory.whole(trainer.ranks)
     if trainer.ranks.first:
         state["machine"] = machine.facts(trainer.device, trainer.ranks.world, trainer.micro)
         if scale := trainer.precision.state():
             state["loss_scale"] = scale
-        folder.save(system, moments, corpus.tokenizer, state, trainer.recipe.training.keep)
+        folder.save(system, moments, corpus.tokenizer, state, trainer.recipe.training.keep, memory)
         folder.write_state({**state, "finished": False})
     return system
 

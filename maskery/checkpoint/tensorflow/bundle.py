@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from maskery.checkpoint.tensorflow import wire
 from maskery.checkpoint.tensorflow.crc32c import Bytes, crc32c, masked
 from maskery.checkpoint.tensorflow.table import AGAIN, read_table
 from maskery.errors import CheckpointError
+from maskery.text import wire
 
 DTYPES = {
     1: torch.float32,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from maskery.checkpoint.tensorflow.crc32c import crc32c, masked
-from maskery.checkpoint.tensorflow.wire import varint
 from maskery.errors import CheckpointError
+from maskery.text.wire import varint
 
 AGAIN = "the file is damaged or was cut short; fetch it again"
 

@@ -1,4 +1,5 @@
-"""Protocol-buffer messages as far as checkpoints use them: numbered fields of integers, fixed words and byte strings.
+"""Protocol-buffer messages as far as checkpoints and sentencepiece models use them: numbered fields of integers, fixed
+words and byte strings.
 
 Malformed bytes raise ValueError; who reads a file knows where they stand.
 """

@@ -1,0 +1,93 @@
+"""What all layers share of a batch, made once before the first: who meets whom, where what is seen or kept goes.
+
+Shapes: B rows, T slots, H heads, S keys, b rows and m asked slots of one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from maskery.batches import Memory
+from maskery.model.layout import Layout
+from maskery.model.meeting import Meeting, facts_before, meetings
+from maskery.model.parts import Part, parts_of
+from maskery.model.past import Cache
+from maskery.model.selection import Selection
+from maskery.model.visibility import Visibility
+
+
+@dataclass(frozen=True)
+class AttentionPlan:
+    """Everything about a batch that all layers share: made once, before the first layer."""
+
+    layout: Layout
+    content: tuple[Meeting, ...]
+    """For each group of rows: its slots, and what they see."""
+    second: tuple[Meeting, ...]
+    """The same for the slots of a second stream; empty where there is none."""
+    asked: tuple[Tensor, ...]
+    """(b,m) for each group: the slots of the second stream."""
+    dropout: float
+    capture: bool
+    past: Memory | Cache | None = None
+    kept: list[tuple[Tensor, Tensor]] | None = field(default=None)
+    """Where layers put the keys and values that a cache is made of, if one is wanted."""
+    seen: list[Tensor] = field(default_factory=list)
+    """Where layers put the weights (B,H,T,S) of a second stream, if they are captured."""
+
+    @property
+    def allowed(self) -> tuple[Tensor | None, ...]:
+        return tuple(each.allowed for each in self.content)
+
+    @property
+    def by_slots(self) -> bool:
+        """Whether nobody wants weights or a cache, so that positions of Transformer-XL have their quick kernel."""
+        return not self.capture and self.kept is None and not isinstance(self.past, Cache)
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows see nothing but themselves, in one stream."""
+        return self.past is None and not self.second and self.kept is None
+
+    @cached_property
+    def counting(self) -> bool:
+        """Whether the position numbers of every row count up by one, wherever they begin."""
+        return all(bool((each.places.k_pos.diff(dim=1) == 1).all()) for each in self.content)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...] | None:
+        """Both streams, where distances go by slots."""
+        return parts_of(self.content, self.second, self.asked, own=True)
+
+    def parts_alone(self, selection: Selection) -> tuple[Part, ...] | None:
+        """Those that ask where the first stream does not: the second, or the selected slots."""
+        if self.second:
+            assert not len(selection.index), "of two streams the last layer computes the second alone, or both"
+            return parts_of(self.content, self.second, self.asked, own=False)
+        every = zip(self.content, selection.groups, selection.slots, strict=True)
+        asking = [meeting.of(group, slots) for meeting, group, slots in every]
+        return parts_of(self.content, asking, selection.slots, own=False)
+
+
+def plan_attention(
+    layout: Layout,
+    visibility: Visibility,
+    slots: Mapping[str, Tensor],
+    positions: Tensor,
+    segments: Tensor,
+    *,
+    dropout: float,
+    capture: bool,
+    past: Memory | Cache | None = None,
+    second: Selection | None = None,
+    keep: bool = False,
+) -> AttentionPlan:
+    before = facts_before(past, visibility)
+    common = (layout, visibility, slots, positions, segments, before)
+    asking = () if second is None else meetings(*common, second, asks=True)
+    asked = () if second is None else second.slots
+    return AttentionPlan(layout, meetings(*common), asking, asked, dropout, capture, past, [] if keep else None)

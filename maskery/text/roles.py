@@ -1,0 +1,84 @@
+"""Which pieces of a vocabulary are the special tokens, and what stands for one that is not there.
+
+Tokenizers of the GPTs have a single mark. It ends every text, and whoever reads from left to right needs no other: the
+mark that ended the last text begins the next, padding is read by nobody, and bytes leave nothing unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.models import BPE
+
+from maskery.errors import InputError
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "pad": ("[PAD]", "<pad>"),
+    "unk": ("[UNK]", "<unk>"),
+    "cls": ("[CLS]", "<cls>", "<s>"),
+    "sep": ("[SEP]", "<sep>", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+END = "<|endoftext|>"
+"""The one mark of GPT-2 and its like."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specials:
+    """The numbers of the special tokens."""
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int | None
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(sorted({self.pad, self.unk, self.cls, self.sep, *([] if self.mask is None else [self.mask])}))
+
+    @property
+    def framed(self) -> bool:
+        """Whether what begins a text is another token than what ends it."""
+        return self.cls != self.sep
+
+
+def find(rust: RustTokenizer, where: str | Path = "") -> tuple[dict[str, str], Specials, str]:
+    """The special tokens by their roles, their numbers, and what there is to say of it."""
+    names = {
+        role: name
+        for role, candidates in ROLES.items()
+        if (name := next((each for each in candidates if rust.token_to_id(each) is not None), None))
+    }
+    note = ""
+    if "cls" not in names and "sep" not in names and (mark := _one_mark(rust, names)):
+        missing = [role for role in ROLES if role not in names and role != "mask"]
+        names |= dict.fromkeys(missing, mark)
+        note = f"{mark} stands for {', '.join(missing)}, for which there is no other token"
+    for role, candidates in ROLES.items():
+        if role not in names and role != "mask":
+            raise InputError(
+                f"the tokenizer has no {role} token ({' or '.join(candidates)})",
+                where=where or None,
+                repair="use a tokenizer of the BERT or GPT family, or train one: --tokenizer train",
+            )
+    numbers: dict[str, Any] = {"mask": None, **{role: rust.token_to_id(name) for role, name in names.items()}}
+    return names, Specials(**numbers), note
+
+
+def _one_mark(rust: RustTokenizer, names: dict[str, str]) -> str | None:
+    """The mark that takes every role: the end of a text, or of the first GPT, which has none, the unknown."""
+    if rust.token_to_id(END) is not None:
+        return END
+    return names.get("unk") if isinstance(rust.model, BPE) and rust.model.end_of_word_suffix else None
+
+
+def told(names: dict[str, str]) -> dict[str, str]:
+    """The roles as the files of Hugging Face name them."""
+    if names["cls"] != names["sep"]:
+        return {f"{role}_token": name for role, name in names.items()}
+    ends = {} if names["sep"] == names["unk"] != END else {"bos_token": names["sep"], "eos_token": names["sep"]}
+    return ends | {f"{role}_token": names[role] for role in ("unk", "pad", "mask") if role in names}
