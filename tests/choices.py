@@ -262,7 +262,8 @@ def covering() -> tuple[list[Row], list[Pair]]:
         rows.append(max(found, key=lambda row: sum(each in missing for each in pairs_of(row))))
         for each in pairs_of(rows[-1]):
             missing.pop(each, None)
-    return rows, apart
+    met = {pair for row in rows for pair in pairs_of(row)}
+    return rows, [pair for pair in apart if pair not in met]
 
 
 def stored() -> tuple[list[Row], dict[Pair, str]]:

@@ -39,7 +39,7 @@ class FakeStore:
         sentences = [length for document in documents for length in document]
         self.sentence_start = np.concatenate(([0], np.cumsum(sentences, dtype=np.int64))).astype(np.int64)
         self.document_start = np.concatenate(([0], np.cumsum([len(d) for d in documents]))).astype(np.int64)
-        self.vocabulary = vocabulary
+        self.vocabulary, self.target_vocabulary = vocabulary, 0
         self.tokens = (5 + np.arange(self.sentence_start[-1]) % (vocabulary - 5)).astype(np.uint16)
         self.flags = (np.arange(len(self.tokens)) % 7 + 1).astype(np.uint8)
         self.heldout = np.isin(np.arange(len(documents)), list(heldout))

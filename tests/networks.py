@@ -33,6 +33,32 @@ GPT = {"visibility": "causal", "embedding_norm": "no", "token_head": "plain", "s
 
 BART = {"decoder": 3, "segments": 0, "eps": 1e-5, "position_offset": 2, "token_head": "plain"}
 """What makes a shape BART's."""
+XLNET = {
+    "visibility": "permuted",
+    "positions": "xlnet",
+    "streams": 2,
+    "memory": 6,
+    "segments": 0,
+    "embedding_norm": "no",
+    "attention_bias": False,
+    "token_head": "bias",
+}
+"""A shape that is XLNet's."""
+FAMILY_SHAPES: dict[str, dict[str, object]] = {
+    "bert": {},
+    "roberta": {"position_offset": 2},
+    "albert": {"share": "all", "groups": 2, "embedding": 6, "layers": 4},
+    "electra": {"embedding": 6},
+    "distilbert": {"segments": 0},
+    "nezha": {"positions": "nezha", "clip": 5},
+    "ernie": {"tasks": 3},
+    "gpt2": {**GPT, "norm": "pre"},
+    "openai-gpt": {**GPT, "activation": "gelu_tanh"},
+    "transfo-xl": XL,
+    "xlnet": XLNET,
+    "bart": BART,
+}
+"""What makes a shape that of a family."""
 
 
 def tokenizer():

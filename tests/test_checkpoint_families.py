@@ -10,7 +10,7 @@ import pytest
 import torch
 from damage import FOREIGN, survives
 from folders import change_config, change_weights, refused, shard
-from networks import BART, GPT, VOCABULARY, XL, model_of
+from networks import FAMILY_SHAPES, VOCABULARY, model_of
 from oracle import make, weights
 
 from maskery.checkpoint.families import FAMILIES
@@ -18,19 +18,7 @@ from maskery.checkpoint.load import load
 from maskery.cli import main
 from maskery.errors import CheckpointError, InputError
 
-SHAPES = {
-    "bert": {},
-    "roberta": {"position_offset": 1},
-    "albert": {"share": "all", "groups": 2, "embedding": 6, "layers": 4},
-    "electra": {"embedding": 6},
-    "distilbert": {"segments": 0},
-    "nezha": {"positions": "nezha", "clip": 5},
-    "ernie": {"tasks": 3},
-    "gpt2": {**GPT, "norm": "pre"},
-    "openai-gpt": {**GPT, "activation": "gelu_tanh"},
-    "transfo-xl": XL,
-    "bart": BART,
-}
+SHAPES = FAMILY_SHAPES | {"roberta": {"position_offset": 1}}  # whose [PAD] is 0 here
 UP = {
     "albert": "encoder.albert_layer_groups.1.albert_layers.0.ffn.weight",
     "distilbert": "transformer.layer.1.ffn.lin1.weight",
@@ -38,6 +26,7 @@ UP = {
     "openai-gpt": "h.1.mlp.c_fc.weight",
     "transfo-xl": "layers.1.pos_ff.CoreNet.0.weight",
     "bart": "encoder.layers.1.fc1.weight",
+    "xlnet": "layer.1.ff.layer_1.weight",
 }
 """Their name of a weight of the second layer (albert: of the second group)."""
 
@@ -49,7 +38,7 @@ def family(request):
 
 TURNED = ("gpt2", "openai-gpt")
 """Where matrices stand the other way round."""
-QUESTION = dict.fromkeys((*TURNED, "transfo-xl", "bart"), "next_token")
+QUESTION = dict.fromkeys((*TURNED, "transfo-xl", "bart"), "next_token") | {"xlnet": "permuted_token"}
 """What a model of the family is asked, where that is not the masked token."""
 
 

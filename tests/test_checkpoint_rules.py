@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import BART, GPT, heads_of, network_of, shape_of
+from networks import FAMILY_SHAPES, heads_of, network_of, shape_of
 
 from maskery.checkpoint.bert import FAMILY as BERT
 from maskery.checkpoint.families import FAMILIES, choose
@@ -134,23 +134,9 @@ def test_a_config_that_makes_no_model_names_its_key(change, word):
     assert caught.value.repair
 
 
-SHAPES = {
-    "bert": {},
-    "roberta": {"position_offset": 2},
-    "albert": {"share": "all", "groups": 2, "embedding": 6, "layers": 4},
-    "electra": {"embedding": 6},
-    "distilbert": {"segments": 0},
-    "nezha": {"positions": "nezha", "clip": 5},
-    "ernie": {"tasks": 3},
-    "gpt2": {**GPT, "norm": "pre"},
-    "openai-gpt": {**GPT, "eps": 1e-5, "activation": "gelu_tanh"},
-    "bart": BART,
-}
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_each_family_is_chosen_for_its_own_shape(name):
-    shape = shape_of(**SHAPES[name])
+    shape = shape_of(**FAMILY_SHAPES[name])
     assert choose(shape, [], None).name == name
     if name in ("bert", "roberta", "electra"):
         return
@@ -221,7 +207,7 @@ def test_albert_of_one_width_is_refused_both_ways():
 def test_rules_of_every_class_run_both_ways(name):
     family = next(family for family in FAMILIES.values() if name in [each.name for each in family.classes])
     chosen = next(each for each in family.classes if each.name == name)
-    shape = shape_of(**SHAPES[family.model_type])
+    shape = shape_of(**FAMILY_SHAPES[family.model_type])
     assert family.objections(shape, [], None) == []
     wanted = chosen.ours(shape)
     heads = heads_of(shape, {each.split(".")[1] for each in wanted if each.startswith("heads.")})

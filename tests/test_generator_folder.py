@@ -245,6 +245,7 @@ def test_info_counts_the_generator(capsys):
     assert json.loads(capsys.readouterr().out)["parameters"] | {"pooler": 0} == {
         "total": 108_891_648 + 591_361 + 9_903_418,
         "encoder": 108_891_648,
+        "decoder": 0,
         "pooler": 0,
         "heads": 591_361,
         "generator": 9_903_418,

@@ -46,9 +46,10 @@ class Liar(Feed):
 
     really: CorruptionConfig | None = None
 
-    def corrupted(self, step, phase, epochs, numbers):
+    def both(self, step, phase, epochs, numbers):
         rows = gather(self.plan(phase), numbers, self.corpus)
-        return corrupt(rows, self.really, self.mask_keys(phase, epochs, numbers), self.corpus.facts, self.similar)
+        keys = self.mask_keys(phase, epochs, numbers)
+        return corrupt(rows, self.really, keys, self.corpus.facts, self.similar), None
 
 
 def lied(name, corpus, synonyms, **changes):

@@ -304,6 +304,7 @@ def test_real_weights_report_and_counts(minilm):
     assert minilm.parameters_by_part() == {
         "total": 22_713_216,
         "encoder": 22_565_376,
+        "decoder": 0,
         "pooler": 147_840,
         "heads": 0,
         "generator": 0,

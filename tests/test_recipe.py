@@ -304,7 +304,11 @@ def test_diff():
     bert = recipe("bert")
     assert diff(bert, bert) == {}
     other = recipe("bert", {"model.layers": 4, "objectives.next_token.weight": 0.5})
-    assert diff(bert, other) == {"model.layers": (12, 4), "objectives.next_token.weight": (None, 0.5)}
+    assert diff(bert, other) == {
+        "model.layers": (12, 4),
+        "objectives.next_token.weight": (None, 0.5),
+        "objectives.next_token.smoothing": (None, 0.0),
+    }
 
 
 # Contradictions
@@ -337,6 +341,7 @@ REFUSED = {
     "answers_that_have_moved": {
         "corruption": {"decide": "span", "replace": {"mask": 0, "random": 0, "keep": 0, "infill": 1}}
     },
+    "smoothing_of_others": {"objectives.masked_token.smoothing": 0.1},
     "next_token_with_corruption": {"objectives.next_token.weight": 1},
     "next_token_in_sight": {"objectives.next_token.weight": 1},
     "replaced_without_generator": {"objectives.replaced_token.weight": 50},

@@ -51,6 +51,12 @@ CASES = {
         "objectives.contrast",
         "have none there",
     ),
+    "a target that half of the rows lack": (
+        "transformer",
+        {"rows.kind": "one_or_two_segments"},
+        "rows.decoder",
+        "lack",
+    ),
     "the next token in sight": ("gpt2", {"visibility.kind": "full"}, "objectives.next_token", "sees the token"),
     "the next token changed": ("gpt2", {"corruption.rate": 0.15}, "objectives.next_token", "as it is"),
     "rows longer than positions": ("gpt2", {"training.length": 2048}, "model.positions", "model.max_length = 1024"),

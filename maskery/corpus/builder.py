@@ -124,12 +124,18 @@ def build(
 
         made = given or trained(_BOTH if target_tokenizer is None else _FIRST)
         theirs = trained(_SECOND) if target_tokenizer == "train" else theirs
-        if not made.frames_as_rows:
-            notes.append(_OTHER_FRAME.format(theirs=" ".join(made.shown(made.encode("a", "b")[0])), **made.names))
+        notes += _about_frame(made)
         count = (_cores() if total > _SMALL else 0) if workers is None else workers
         with new_folder(out) as folder:
             _fill(folder, text, made, theirs, terms, options, notes, count, walks.next(_ENCODE))
     return Corpus.open(out)
+
+
+def _about_frame(made: Tokenizer) -> list[str]:
+    """What is said of a tokenizer that frames text otherwise than rows are framed."""
+    if made.frames_as_rows:
+        return []
+    return [_OTHER_FRAME.format(theirs=" ".join(made.shown(made.encode("a", "b")[0])), **made.names)]
 
 
 def _fields(field: str, pairs: tuple[str, str] | None, target_tokenizer: object) -> tuple[str, str]:

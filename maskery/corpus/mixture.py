@@ -193,12 +193,6 @@ def _require_different(parts: Sequence[Corpus]) -> None:
 def _require_one_tokenizer(parts: Sequence[Corpus]) -> None:
     first = parts[0]
     for part in parts[1:]:
-        if part.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
-            raise CorpusError(
-                f"the targets of {part.path} have another tokenizer than those of {first.path}",
-                where="--corpus",
-                repair=f"maskery corpus build FILES... --pairs SOURCE,TARGET --tokenizer {first.path} --out DIR",
-            )
         if part.tokenizer.fingerprint != first.tokenizer.fingerprint:
             raise CorpusError(
                 f"{first.path} has the tokenizer {first.tokenizer.fingerprint[:12]}, "
@@ -206,4 +200,10 @@ def _require_one_tokenizer(parts: Sequence[Corpus]) -> None:
                 where="--corpus",
                 repair=f"maskery corpus build FILES... --tokenizer {first.path} --out DIR, and give that DIR "
                 f"for {part.path}",
+            )
+        if part.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
+            raise CorpusError(
+                f"the targets of {part.path} have another tokenizer than those of {first.path}",
+                where="--corpus",
+                repair=f"maskery corpus build FILES... --pairs SOURCE,TARGET --tokenizer {first.path} --out DIR",
             )

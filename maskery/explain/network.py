@@ -175,7 +175,7 @@ class _Painter:
             sizes = {"tokens": shape.vocabulary, "segments": shape.segments, "tasks": shape.tasks}
             sizes["positions"] = shape.max_length + shape.position_offset if shape.positions == "learned" else 0
             lines = [Line(words.parts["embeddings"], strong=True)]
-            for name in ("tokens", "positions", "segments", "tasks", "norm"):
+            for name in ("tokens", "positions", "segments", "tasks", "start", "norm"):
                 if name in parts and not (name == "positions" and shape.positions != "learned"):
                     size = f"{sizes[name]:,} × {shape.embedding}" if name in sizes else ""
                     lines.append(Line(words.parts[name], size, parts[name].count))
@@ -254,7 +254,7 @@ class _Painter:
 
     def head(self, whole: Whole, name: str, count: int) -> Box:
         lines = [Line(name, "", count or None, strong=True)]
-        question = self.words.questions.get(name.removesuffix("_gelu").removesuffix("_relu"))
+        question = next((said for key, said in self.words.questions.items() if name.startswith(key)), None)
         lines += [Line(question)] if question else []
         if isinstance(whole.heads[name], TokenHead) or name == "span_boundary":
             lines.append(Line(self.words.tied))

@@ -95,7 +95,7 @@ def layout_of(mask: Tensor) -> Layout:
     """The layout of a batch whose real slots are where `mask` (B,T) is true, on any side."""
     rows, slots = mask.shape
     lengths = mask.sum(1)
-    if rows and bool((lengths == slots).all()):
+    if rows and slots and bool((lengths == slots).all()):
         order = torch.arange(rows, device=mask.device)
         return Layout(rows, slots, order, None, (Group(0, rows, slots, 0),))
     order = torch.argsort(lengths, stable=True)

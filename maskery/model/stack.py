@@ -97,24 +97,25 @@ class Stack(nn.Module):
         count = inputs.layout.count
         plan = self._plan(inputs, attentions, second, keep)
         x = self._embed(inputs, second)
-        states = [x]
+        wanted = layers or self.shape.memory > 0  # what nobody reads again is not held while the next layers work
+        states = [x] if wanted else []
         weights = []
         for number, block in enumerate(self.layers, start=1):
             last = selection if number == len(self.layers) else None
             x, seen = block(x, plan, self.embeddings.positions, last, source)
-            states.append(x)
+            if wanted:
+                states.append(x)
             if seen is not None:
                 weights.append(seen)
         if self.norm is not None:
-            x = states[-1] = self.norm(x)
+            x = self.norm(x)
+            states[-1:] = [x] * wanted
         asking = 0 if second is None else len(second.index)
-        parts = [each[:count] for each in states] if asking else states
-        tails = [each[len(each) - asking :] for each in states] if asking else []
         return Run(
             first=x[: len(x) - asking] if asking else x,
-            second=tails[-1] if asking else None,
-            states=tuple(parts) if layers or self.shape.memory else (),
-            second_states=tuple(tails) if layers else (),
+            second=x[len(x) - asking :] if asking else None,
+            states=tuple(each[:count] for each in states) if asking else tuple(states),
+            second_states=tuple(each[len(each) - asking :] for each in states) if asking and layers else (),
             weights=tuple(weights),
             second_weights=tuple(plan.seen),
             cache=_cache(plan, inputs) if keep else None,

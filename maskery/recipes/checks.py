@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from maskery.knowledge.config import SYNONYM_FILES
 from maskery.model.config import RELATIVE
-from maskery.objectives.config import ASKED_OF_GENERATOR, PAIR_OF
+from maskery.objectives.config import ASKED_OF_GENERATOR, PAIR_OF, SMOOTHED
 from maskery.recipes.decoders import (
     chosen_that_are_gone,
     decoder_without_question,
@@ -287,6 +287,17 @@ def betas_out_of_range(recipe: Recipe) -> Refusal | None:
     )
 
 
+def smoothing_of_others(recipe: Recipe) -> Refusal | None:
+    for name, asked in recipe.objectives.items():
+        if asked.smoothing and name not in SMOOTHED:
+            return Refusal(
+                piece=f"objectives.{name}.smoothing",
+                reason=f"{asked.smoothing} is not read: only the answers of {either(list(SMOOTHED))} are smoothed",
+                repair=f"leave it out of [objectives.{name}]",
+            )
+    return None
+
+
 CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_objective,
     no_weight,
@@ -309,6 +320,7 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     contrast_without_cls,
     similar_without_synonyms,
     answers_that_have_moved,
+    smoothing_of_others,
     next_token_with_corruption,
     next_token_in_sight,
     permuted_question_without_order,
