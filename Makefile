@@ -27,7 +27,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/python -m pytest -n 2 -m "not grid"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not grid"
 
 grid: $(READY)
 	$(BIN)/python -m pytest -n 2 -m grid

@@ -34,11 +34,14 @@ def read(path: Path) -> tuple[list[str], list[str]]:
     return list(texts), list(labels)
 
 
-def ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """[CLS] text [SEP], cut to the longest that is read."""
-    specials = tokenizer.specials
+def ids_of(
+    tokenizer: Tokenizer, texts: Sequence[str], before: Sequence[str] = ("cls",), behind: Sequence[str] = ("sep",)
+) -> list[list[int]]:
+    """[CLS] text [SEP], or the text between other marks, cut to the longest that is read."""
+    first, last = ([getattr(tokenizer.specials, name) for name in names] for names in (before, behind))
+    room = LENGTH - len(first) - len(last)
     pieces = (ids.tolist() for ids, _ in tokenizer.encode_raw(texts))
-    return [[specials.cls, *each[: LENGTH - 2], specials.sep] for each in pieces]
+    return [[*first, *each[:room], *last] for each in pieces]
 
 
 @torch.no_grad()
