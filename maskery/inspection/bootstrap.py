@@ -1,5 +1,5 @@
-"""How sure a figure is: a bootstrap over held-out rows. The same rows are drawn for every model, so that two of them can
-be compared row by row.
+"""How sure a figure is: a bootstrap over held-out rows. The same rows are drawn for every model, so that two of them
+can be compared row by row.
 
 The interval covers the choice of rows, not the chance of training: that is what several seeds are for.
 

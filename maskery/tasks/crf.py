@@ -24,6 +24,8 @@ from maskery.tasks.ragged import grid_of, items_of
 from maskery.tasks.tags import Rules
 
 _NEVER = float("-inf")
+_SMALL = 1e-30
+"""Below it a product of exponentials is not trusted: what was lost in it may have been most of it."""
 
 
 class Scores(NamedTuple):
@@ -46,16 +48,16 @@ class _Likelihood(torch.autograd.Function):
     ) -> Tensor:
         scores = Scores(start, moves, end)
         there = _there(lengths, emissions.shape[1])
-        alpha = _forwards(emissions, scores, there)
-        whole = _partition(alpha, scores, lengths)
+        walk = _forwards(emissions, scores, there)
+        whole = _partition(walk, scores, lengths)
         right = _seen(tags, there, lengths, emissions)
-        gold = (emissions * right[0]).sum((1, 2)).sum(dtype=torch.float64)
+        gold = (emissions * right[0]).sum(dtype=torch.float64)
         for weights, seen in zip(scores, right[1:], strict=True):
             gold = gold + (weights.masked_fill(seen == 0, 0.0) * seen).sum(dtype=torch.float64)
         if any(ctx.needs_input_grad):
-            expected = _expected(emissions, scores, there, lengths, alpha, whole)
+            expected = _expected(emissions, scores, there, lengths, walk[0])
             ctx.save_for_backward(*(e - s for e, s in zip(expected, right, strict=True)))
-        return (whole.sum(dtype=torch.float64) - gold).to(emissions.dtype)
+        return (whole.sum() - gold).to(emissions.dtype)
 
     @staticmethod
     @once_differentiable
@@ -68,24 +70,63 @@ def _there(lengths: Tensor, width: int) -> Tensor:
     return torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
 
 
-def _forwards(emissions: Tensor, scores: Scores, there: Tensor) -> Tensor:
-    """(T,B,C) the log of the summed scores of all ways to each tag; behind a row's end it stays as it was."""
-    steps = []
+class _Moves(NamedTuple):
+    """Moves as logs and, less the highest of them, as factors."""
+
+    logs: Tensor
+    top: Tensor
+    factors: Tensor
+
+    @staticmethod
+    def of(logs: Tensor) -> _Moves:
+        top = logs.amax().clamp_min(torch.finfo(logs.dtype).min)
+        return _Moves(logs, top, (logs - top).exp())
+
+    def onward(self, logs: Tensor, on: Tensor) -> Tensor:
+        """(B,C) log(exp(logs) @ exp(moves)) of logs (B,C) whose highest is 0, for the rows where `on` (B,1) is true.
+
+        As a product of matrices, unless a sum is so small that some of its parts may have vanished.
+        """
+        summed = logs.exp() @ self.factors
+        if bool(((summed < _SMALL) & on).any()):
+            return torch.logsumexp(logs.unsqueeze(2) + self.logs, 1)
+        return summed.log_().add_(self.top)
+
+    @property
+    def turned(self) -> _Moves:
+        return _Moves(self.logs.t(), self.top, self.factors.t())
+
+
+def _levelled(logs: Tensor) -> tuple[Tensor, Tensor]:
+    """Logs (...,C) less the highest of each row, which is told: so rows of any length keep all digits."""
+    # Where nothing is possible all are -inf, and stay so: -inf less the lowest number.
+    level = logs.amax(-1).clamp_min_(torch.finfo(logs.dtype).min)
+    return logs - level.unsqueeze(-1), level
+
+
+def _forwards(emissions: Tensor, scores: Scores, there: Tensor) -> tuple[Tensor, Tensor]:
+    """(T,B,C) the log of the summed scores of all ways to each tag, levelled, and what was taken off by the end (B,);
+    behind a row's end it stays as it was."""
+    steps, moves = [], _Moves.of(scores.moves)
+    alpha = emissions.new_zeros(emissions.shape[::2])
+    taken = torch.zeros(len(there), dtype=torch.float64, device=emissions.device)
     for time in range(emissions.shape[1]):
-        if time == 0:
-            alpha = scores.start + emissions[:, 0]
-        else:
-            now = torch.logsumexp(alpha.unsqueeze(2) + scores.moves, 1) + emissions[:, time]
-            alpha = torch.where(there[:, time, None], now, alpha)
+        on = there[:, time, None]
+        ways = moves.onward(alpha, on) if time else scores.start
+        now, level = _levelled(ways + emissions[:, time])
+        alpha = torch.where(on, now, alpha)
+        taken += torch.where(on.squeeze(1), level, 0.0)
         steps.append(alpha)
-    return torch.stack(steps) if steps else emissions.new_zeros(0, *emissions.shape[::2])
+    return torch.stack(steps) if steps else alpha.new_zeros(0, *alpha.shape), taken
 
 
-def _partition(alpha: Tensor, scores: Scores, lengths: Tensor) -> Tensor:
+def _partition(walk: tuple[Tensor, Tensor], scores: Scores, lengths: Tensor) -> Tensor:
     """(B,) the log of the summed scores of all allowed tags; 0 for a row without pieces."""
+    alpha, taken = walk
     if not len(alpha):
-        return alpha.new_zeros(len(lengths))
-    whole = torch.logsumexp(alpha[-1] + scores.end, 1).masked_fill(lengths == 0, 0.0)
+        return taken
+    whole = torch.logsumexp(alpha[-1] + scores.end, 1) + taken
+    whole = whole.masked_fill(lengths == 0, 0.0)
     if bool((whole == _NEVER).any()):
         row = int((whole == _NEVER).nonzero()[0])
         raise InputError(
@@ -112,31 +153,43 @@ def _seen(tags: Tensor, there: Tensor, lengths: Tensor, emissions: Tensor) -> tu
 
 
 def _backwards(emissions: Tensor, scores: Scores, there: Tensor) -> list[Tensor]:
-    """T entries (B,C): the log of the summed scores of all ways from each tag to the end."""
+    """T entries (B,C): the log of the summed scores of all ways from each tag to the end, up to a number a row."""
     beta = scores.end.expand(emissions.shape[0], -1)
-    steps = [beta]
+    steps, moves = [beta], _Moves.of(scores.moves).turned
     for time in range(emissions.shape[1] - 1, 0, -1):
-        onward = (emissions[:, time] + beta).unsqueeze(1)
-        beta = torch.where(there[:, time, None], torch.logsumexp(scores.moves + onward, 2), scores.end)
+        on = there[:, time, None]
+        beta = torch.where(on, moves.onward(_levelled(emissions[:, time] + beta)[0], on), scores.end)
         steps.append(beta)
     return steps[::-1]
 
 
+def _pairs(before: Tensor, moves: _Moves, behind: Tensor, on: Tensor) -> Tensor:
+    """(C,C) how often two tags are expected beside each other, at all m places that are `on` (m,1) together; logs (m,C)
+    of the ways to the first and from the second."""
+    left, right = before.exp(), torch.where(on, behind.exp(), 0.0)
+    whole = ((left @ moves.factors) * right).sum(1, keepdim=True)
+    safe = whole >= _SMALL
+    found = moves.factors * (torch.where(safe, left / whole, 0.0).t() @ right)
+    rare = (on & ~safe).flatten().nonzero().squeeze(1)
+    way = before[rare].unsqueeze(2) + moves.logs + behind[rare].unsqueeze(1)
+    return found + way.flatten(1).softmax(1).view_as(way).sum(0)
+
+
 def _expected(
-    emissions: Tensor, scores: Scores, there: Tensor, lengths: Tensor, alpha: Tensor, whole: Tensor
+    emissions: Tensor, scores: Scores, there: Tensor, lengths: Tensor, alpha: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the model expects to see of emissions, start, moves and end."""
-    moves = torch.zeros_like(scores.moves)
+    """What the model expects to see of emissions, start, moves and end. Levels cancel out in every softmax."""
     if not len(alpha):
-        return torch.zeros_like(emissions), torch.zeros_like(scores.start), moves, torch.zeros_like(scores.end)
-    beta = _backwards(emissions, scores, there)
-    for time in range(1, emissions.shape[1]):
-        onward = (emissions[:, time] + beta[time] - whole.unsqueeze(1)).unsqueeze(1)
-        way = (alpha[time - 1].unsqueeze(2) + scores.moves + onward).exp_()
-        moves += torch.where(there[:, time, None, None], way, 0.0).sum(0)
-    tags = torch.where(there.unsqueeze(2), (alpha + torch.stack(beta) - whole[None, :, None]).exp_().transpose(0, 1), 0.0)
-    last = (alpha[-1] + scores.end - whole.unsqueeze(1)).exp_()
-    return tags, tags[:, 0].sum(0), moves, torch.where((lengths > 0).unsqueeze(1), last, 0.0).sum(0)
+        start, moves, end = (torch.zeros_like(each) for each in scores)
+        return torch.zeros_like(emissions), start, moves, end
+    beta = torch.stack(_backwards(emissions, scores, there))
+    onward, _ = _levelled(emissions.transpose(0, 1)[1:] + beta[1:])
+    on = there.t()[1:].reshape(-1, 1)
+    moves = _pairs(alpha[:-1].flatten(0, 1), _Moves.of(scores.moves), onward.flatten(0, 1), on)
+    tags = torch.softmax(alpha + beta, 2).transpose(0, 1)
+    tags = torch.where(there.unsqueeze(2), tags, 0.0)
+    last = torch.where((lengths > 0).unsqueeze(1), torch.softmax(alpha[-1] + scores.end, 1), 0.0)
+    return tags, tags[:, 0].sum(0), moves, last.sum(0)
 
 
 def best_paths(emissions: Tensor, lengths: Tensor, scores: Scores) -> tuple[Tensor, Tensor]:
@@ -147,9 +200,13 @@ def best_paths(emissions: Tensor, lengths: Tensor, scores: Scores) -> tuple[Tens
     if not there.any():
         return emissions.new_zeros(emissions.shape[:-1], dtype=torch.long), emissions.new_zeros(len(lengths))
     best = scores.start + grid[:, 0]
+    taken = torch.zeros(len(grid), dtype=torch.float64, device=grid.device)
     same = torch.arange(grid.shape[2], device=grid.device).expand_as(best)
     came = []
     for time in range(1, grid.shape[1]):
+        level = best.amax(1).clamp_min(torch.finfo(best.dtype).min)
+        taken += level
+        best = best - level.unsqueeze(1)
         top, tag = (best.unsqueeze(2) + scores.moves).max(1)
         on = there[:, time, None]
         came.append(torch.where(on, tag, same))
@@ -159,7 +216,8 @@ def best_paths(emissions: Tensor, lengths: Tensor, scores: Scores) -> tuple[Tens
     for back in reversed(came):
         path.append(back.gather(1, path[-1].unsqueeze(1)).squeeze(1))
     paths = torch.stack(path[::-1], 1).masked_fill(~there, 0)
-    return (paths if emissions.dim() == 3 else items_of(paths, lengths)), score.masked_fill(lengths == 0, 0.0)
+    whole = (score + taken).masked_fill(lengths == 0, 0.0).to(grid.dtype)
+    return (paths if emissions.dim() == 3 else items_of(paths, lengths)), whole
 
 
 def _grid(emissions: Tensor, lengths: Tensor) -> Tensor:
@@ -229,6 +287,7 @@ class CRF(nn.Module):
         """The probability of each tag at each piece, in the form of the emissions; 0 behind a row's end."""
         grid, scores = _grid(emissions, lengths).to(self.transitions.dtype), self.scores
         there = _there(lengths, grid.shape[1])
-        alpha = _forwards(grid, scores, there)
-        found = _expected(grid, scores, there, lengths, alpha, _partition(alpha, scores, lengths))[0]
+        walk = _forwards(grid, scores, there)
+        _partition(walk, scores, lengths)  # refuses rows that have no tags
+        found = _expected(grid, scores, there, lengths, walk[0])[0]
         return found if emissions.dim() == 3 else items_of(found, lengths)

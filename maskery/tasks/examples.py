@@ -66,9 +66,19 @@ class Example:
     line: int = 0
     """From 1; 0: a file without lines, or no file."""
 
+    @property
+    def text_a(self) -> str:
+        return self.texts[0]
+
+    @property
+    def text_b(self) -> str | None:
+        return self.texts[1] if len(self.texts) > 1 else None
+
     def wrong(self, cause: str, repair: str) -> TextError:
         """An error at the example's place."""
-        return TextError(cause, file=self.file or self.guid, line=self.line or None, repair=repair)
+        if self.line:
+            return TextError(cause, file=self.file, line=self.line, repair=repair)
+        return TextError(cause, file=f"{self.file} ({self.guid})" if self.file else self.guid, repair=repair)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +91,8 @@ class Examples(Sequence[Example]):
     items: tuple[Example, ...]
     meta: tuple[str, ...] = ()
     """Names of the columns beside the text."""
+    labels: tuple[str, ...] = ()
+    """In an order that somebody gave them; empty: nobody did."""
     notes: tuple[str, ...] = field(default=())
     """What was found by itself and what was left out: shown before anything is trained."""
 

@@ -10,11 +10,12 @@ from typing import Literal
 from pydantic import Field
 
 from maskery.config import Config
+from maskery.tasks.framing.meta import Meta
 from maskery.train.config import TrainingConfig
 
 Task = Literal["classify", "pair", "regress", "multilabel", "tag", "qa", "choice", "rank", "seq2seq"]
 Truncate = Literal["head", "tail", "head+tail"]
-Read = Literal["pooler", "first", "last", "mean", "max", "firsts", "last_four", "mix", "attention"]
+Read = Literal["auto", "pooler", "first", "last", "mean", "max", "firsts", "last_four", "mix", "attention"]
 
 
 class ColumnsConfig(Config):
@@ -27,6 +28,8 @@ class ColumnsConfig(Config):
     format: str = ""
     """text formats go by the name of the file."""
     header: Literal["auto", "yes", "no"] = "auto"
+    errors: Literal["strict", "replace"] = "strict"
+    """Bytes that are no UTF-8: refused, or U+FFFD in their place and counted."""
 
 
 class TaskRowsConfig(Config):
@@ -47,8 +50,8 @@ class TaskRowsConfig(Config):
 class ReadConfig(Config):
     """What is read off the encoder."""
 
-    pool: Read = "pooler"
-    """Where a model has no pooler, "first"; where it reads in an order, "last": told."""
+    pool: Read = "auto"
+    """auto: what the model's family reads for the task, with the layers of its head where none are given; told."""
     frozen: bool = False
     """The encoder stays as it is, and only what stands on top of it is trained."""
 
@@ -71,6 +74,11 @@ class HeadConfig(Config):
     crf: bool = False
     """tag: neighbouring tags are scored together."""
     loss: str = "auto"
+    """By name (maskery/tasks/losses.py); auto: that of the task."""
+    smoothing: float = Field(0.0, ge=0, lt=1)
+    """cross_entropy: the share of a target that all classes have alike."""
+    focus: float = Field(2.0, ge=0)
+    """focal: how much less what is already sure counts; 0 is cross_entropy."""
     lm: float = Field(0.0, ge=0)
     """The weight of the language model's own loss on the task's text, beside the task's (GPT: 0.5)."""
 
@@ -86,6 +94,10 @@ class TaskConfig(Config):
     read: ReadConfig = ReadConfig()
     head: HeadConfig = HeadConfig()
     epochs: float = Field(3.0, gt=0)
+    meta: Meta = Meta()
+    """What training knows of the columns beside the text."""
+    threshold: float | None = None
+    """qa: by how much "no answer" has to score better; None: there is always an answer."""
     patience: int = Field(0, ge=0)
     """Evaluations without a better one after which training ends; 0: all epochs."""
     training: TrainingConfig = TrainingConfig(lr=5e-5, batch=32, warmup=0.1, length=128, eps=1e-8)

@@ -11,17 +11,18 @@ the tokenizer made of it.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maskery.errors import InputError, UnknownName
 from maskery.tasks.examples import Span
+from maskery.tasks.framing.offsets import goes_with_the_one_before
 
 Scheme = Literal["BIO", "BMES"]
 PARTS: dict[Scheme, str] = {"BIO": "BI", "BMES": "BMES"}
@@ -51,6 +52,8 @@ class Pieces:
     start: NDArray[np.int64]
     """(n,) characters start..stop-1 of the text."""
     stop: NDArray[np.int64]
+    gap: NDArray[np.bool_]
+    """(n,) whether text that was not read stands before it, as where the middle was cut out: no span goes across."""
     unread: int = 0
     """Words of the file that no token was read of: cut off, or nothing but signs that the tokenizer drops."""
     shared: int = 0
@@ -76,44 +79,47 @@ class Encoded(NamedTuple):
     """Spans that come back with other borders."""
 
 
+def places_in(offsets: ArrayLike, field: ArrayLike, number: int) -> NDArray[np.int64]:
+    """The places (T,2) of a row's slots in one of its texts; -1 for marks and for slots that are of another `field`."""
+    return np.where(np.asarray(field)[:, None] == number, np.asarray(offsets, dtype=np.int64), -1)
+
+
 def whole_places(offsets: ArrayLike, text: str) -> NDArray[np.int64]:
     """Where tokens stand, white space around them taken off, marks that belong to their last character put on.
 
     (T,2) in and out; a slot that is no text has -1, and a token of white space alone is empty.
     """
     places = np.array(offsets, dtype=np.int64).reshape(-1, 2)
-    for at in np.flatnonzero(places[:, 0] >= 0):
-        start, stop = int(places[at, 0]), int(places[at, 1])
+    found = places.tolist()
+    for token in found:
+        start, stop = token
+        if start < 0:
+            continue
         while start < stop and text[start].isspace():
             start += 1
         while start < stop and text[stop - 1].isspace():
             stop -= 1
-        places[at] = start, (_character_end(text, stop) if stop > start else stop)
-    return places
+        token[:] = start, (_character_end(text, stop) if stop > start else stop)
+    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def _character_end(text: str, stop: int) -> int:
-    while stop < len(text) and not text[stop].isascii() and _belongs_to_the_one_before(text[stop]):
+    while stop < len(text) and not text[stop].isascii() and _belongs(text[stop]):
         stop += 1
         if text[stop - 1] == _JOINER and stop < len(text) and not text[stop].isspace():
             stop += 1
     return stop
 
 
-def _belongs_to_the_one_before(character: str) -> bool:
-    """Combining marks, joiners, shades of skin and tags of flags."""
-    code = ord(character)
-    return (
-        unicodedata.category(character)[0] == "M"
-        or character == _JOINER
-        or 0x1F3FB <= code <= 0x1F3FF
-        or 0xE0020 <= code <= 0xE007F
-    )
+_belongs = lru_cache(4096)(goes_with_the_one_before)
 
 
-def pieces_of(
-    offsets: ArrayLike, text: str, words: Sequence[tuple[int, int]] = (), *, every: bool = False
-) -> Pieces:
+def unread(text: str) -> bool:
+    """Whether there is more in it than tokenizers drop: spaces, control characters and stray marks."""
+    return any(category(character)[0] not in "CMZ" for character in text.strip())
+
+
+def pieces_of(offsets: ArrayLike, text: str, words: Sequence[tuple[int, int]] = (), *, every: bool = False) -> Pieces:
     """The pieces of a row from its tokens' places (T,2) in the text, -1 for slots that are none of it.
 
     With `words`, those of the file, a word is a piece; with `every` its tokens are nevertheless asked one by one.
@@ -122,12 +128,22 @@ def pieces_of(
     slots = np.flatnonzero(places[:, 1] > places[:, 0])
     start, stop = places[slots, 0], places[slots, 1]
     if not len(slots):
-        return Pieces(slots, slots, start, stop, unread=len(words))
+        return Pieces(slots, slots, start, stop, np.zeros(0, dtype=bool), unread=len(words))
     reach = np.maximum.accumulate(stop)
     first = np.concatenate(([0], 1 + np.flatnonzero(start[1:] >= reach[:-1])))
     last = np.append(first[1:], len(slots)) - 1
-    tokens = Pieces(slots[first], slots[last], start[first], reach[last])
-    return tokens if every or not len(words) else _by_words(tokens, words)
+    begin, end = start[first], reach[last]
+    gap = _gaps(text, begin, end)
+    if every or not len(words):
+        return Pieces(slots[first], slots[last], begin, end, gap)
+    return _by_words(Pieces(slots[first], slots[last], begin, end, gap), words)
+
+
+def _gaps(text: str, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
+    gap = np.zeros(len(start), dtype=bool)
+    for at in (1 + np.flatnonzero(start[1:] > stop[:-1])).tolist():
+        gap[at] = unread(text[int(stop[at - 1]) : int(start[at])])
+    return gap
 
 
 def _by_words(tokens: Pieces, words: Sequence[tuple[int, int]]) -> Pieces:
@@ -137,13 +153,13 @@ def _by_words(tokens: Pieces, words: Sequence[tuple[int, int]]) -> Pieces:
     where, lo, hi = where[read], lo[read], hi[read]
     at, first = np.unique(lo, return_index=True)
     last = np.append(first[1:], len(lo)) - 1
-    unread = len(words) - len(where)
     return Pieces(
         tokens.slot[at],
         tokens.last[hi[last] - 1],
         where[first, 0],
         where[last, 1],
-        unread=unread,
+        tokens.gap[at],
+        unread=len(words) - len(where),
         shared=len(where) - len(at),
     )
 
@@ -202,11 +218,13 @@ class Tags:
         mine = owner >= 0
         own = where[owner[mine]]
         straddled = int(((pieces.start[mine] < own[:, 0]) | (pieces.stop[mine] > own[:, 1])).sum())
-        tags = self._tagged(owner, kind)
-        held = np.unique(owner[mine])
-        back = {(span.start, span.stop) for span in self.decode(tags, pieces)}
-        changed = sum((int(where[n, 0]), int(where[n, 1])) not in back for n in held)
-        return Encoded(tags, straddled, len(spans) - len(held), changed)
+        first, last = _edges(owner)
+        held = owner[mine & first]
+        changed = np.zeros(len(spans), dtype=bool)
+        changed[held] |= pieces.start[mine & first] != where[held, 0]
+        changed[held] |= pieces.stop[mine & last] != where[held, 1]
+        changed[owner[mine & ~first & pieces.gap]] = True
+        return Encoded(self._tagged(owner, kind), straddled, len(spans) - len(held), int(changed.sum()))
 
     def _refuse_overlaps(self, spans: Sequence[Span], where: NDArray[np.int64]) -> None:
         wrong = np.flatnonzero(where[1:, 0] < where[:-1, 1])
@@ -228,7 +246,7 @@ class Tags:
             raise InputError(
                 f"the tags form no spans: {named}{' ...' if len(tags) > 20 else ''}", repair="call Tags.repair first"
             )
-        first, last = self._runs(tags)
+        first, last = self._runs(tags, pieces.gap)
         size = len(self.parts)
         return tuple(
             Span(int(pieces.start[a]), int(pieces.stop[b]), self.kinds[(int(tags[a]) - 1) // size])
@@ -253,29 +271,36 @@ class Tags:
         repaired = self._tagged(owner, (tags[first] - 1) // len(self.parts))
         return repaired, int((repaired != tags).sum())
 
-    def _runs(self, tags: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first and the last piece of each span, whether or not it is well formed."""
+    def _runs(
+        self, tags: NDArray[np.int64], gap: NDArray[np.bool_] | bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first and the last piece of each span, whether or not it is well formed; spans end at gaps."""
         kind, part = (tags - 1) // len(self.parts), (tags - 1) % len(self.parts)
         opens = np.array([letter in _OPENS for letter in self.parts])[part]
         closes = np.array([letter in _CLOSES for letter in self.parts])[part]
         inside = tags > 0
         before = np.concatenate(([False], inside[:-1] & (kind[1:] == kind[:-1]) & ~closes[:-1]))[: len(tags)]
-        begins = inside & (opens | ~before)
+        begins = inside & (opens | ~before | gap)
         after = np.append(begins[1:] | ~inside[1:], True)[: len(tags)]
         return np.flatnonzero(begins), np.flatnonzero(inside & after)
 
     def _tagged(self, owner: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) tags from the number of the span that each piece belongs to, -1 for none, and the kinds of the spans."""
-        edge = np.concatenate(([True], owner[1:] != owner[:-1], [True]))
-        first, last = edge[: len(owner)], edge[1 : len(owner) + 1]
-        if self.scheme == "BIO":
-            part = np.where(first, 0, 1)
-        else:
-            part = np.select([first & last, first, last], [3, 0, 2], 1)
+        first, last = _edges(owner)
+        b, i, m, e, s = (self.parts.find(letter) for letter in "BIMES")
+        part = np.where(first, b, i)
+        if self.scheme == "BMES":
+            part = np.where(first, np.where(last, s, b), np.where(last, e, m))
         tags = np.zeros(len(owner), dtype=np.int64)
         mine = owner >= 0
         tags[mine] = 1 + kind[owner[mine]] * len(self.parts) + part[mine]
         return tags
+
+
+def _edges(owner: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(n,) whether a piece is the first, and whether the last, of those that belong together."""
+    edge = np.concatenate(([True], owner[1:] != owner[:-1], [True]))
+    return edge[: len(owner)], edge[1 : len(owner) + 1]
 
 
 def _owners(where: NDArray[np.int64], pieces: Pieces) -> NDArray[np.int64]:

@@ -5,9 +5,9 @@
     xlnet       a <sep> b <sep> <cls>              segments 0, 1 and 2
     gpt         start a delimiter b extract        read at its last token
 
-A tokenizer's own template is followed where it has one: it is what the model was trained with. Models that read from the
-left take gpt, and those of two streams xlnet, whatever their tokenizer says. A third text and further ones are parted as
-the second is from the first, and are of its segment.
+A tokenizer's own template is followed where it has one: it is what the model was trained with. Models that read from
+the left take gpt, and those of two streams xlnet, whatever their tokenizer says. A third text and further ones are
+parted as the second is from the first, and are of its segment.
 """
 
 from __future__ import annotations
@@ -82,8 +82,14 @@ class Frame:
         def capped(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
             return tuple(Mark(mark.id, min(mark.segment, segments - 1)) for mark in marks)
 
-        changed = {name: capped(getattr(self, name)) for name in ("front", "between", "back", "back_alone")}
-        return replace(self, second=min(self.second, segments - 1), **changed)
+        return replace(
+            self,
+            front=capped(self.front),
+            between=capped(self.between),
+            back=capped(self.back),
+            back_alone=capped(self.back_alone),
+            second=min(self.second, segments - 1),
+        )
 
 
 def frame_of(model: Model, *, new_marks: bool = False) -> Frame:
@@ -173,26 +179,27 @@ def _around(framed: tuple[list[int], list[int]], texts: Sequence[list[int]]) -> 
 
 
 def _gpt(tokenizer: Tokenizer, vocabulary: int | None) -> Frame:
-    known = [tokenizer.id(name) for name in NEW_MARKS]
-    cls, sep = tokenizer.specials.cls, tokenizer.specials.sep
-    note, new = "", ()
-    start, delimiter, extract = (number if number is not None else -1 for number in known)
-    if None in known and vocabulary is not None:
-        start, delimiter, extract = range(vocabulary, vocabulary + 3)
-        new, note = NEW_MARKS, f"three new marks behind the vocabulary: {', '.join(NEW_MARKS)}"
-    elif None in known:
-        start, delimiter, extract = cls, sep, cls
-        names = tokenizer.names
-        note = f"{names['cls']} starts a row and ends it, {names['sep']} parts its texts"
+    """`vocabulary`: the number of the first new mark; None: known marks do."""
+    known = [number for name in NEW_MARKS if (number := tokenizer.id(name)) is not None]
+    if len(known) == len(NEW_MARKS):
+        return _left_to_right(*known)
+    if vocabulary is not None:
+        note = f"three new marks behind the vocabulary: {', '.join(NEW_MARKS)}"
+        made = _left_to_right(vocabulary, vocabulary + 1, vocabulary + 2)
+        return replace(made, new=NEW_MARKS, note=note)
+    cls, sep, names = tokenizer.specials.cls, tokenizer.specials.sep, tokenizer.names
+    note = f"{names['cls']} starts a row and ends it, {names['sep']} parts its texts"
+    return replace(_left_to_right(cls, sep, cls), note=note)
+
+
+def _left_to_right(start: int, delimiter: int, extract: int) -> Frame:
+    ends = (Mark(extract, 0),)
     return Frame(
         name="gpt",
         front=(Mark(start, 0),),
         between=(Mark(delimiter, 0),),
-        back=(Mark(extract, 0),),
-        back_alone=(Mark(extract, 0),),
+        back=ends,
+        back_alone=ends,
         second=0,
         reads="last",
-        new=new,
-        note=note,
     )
-

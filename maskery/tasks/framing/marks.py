@@ -48,7 +48,9 @@ def _check(tokenizer: Tokenizer, names: Sequence[str]) -> None:
     for name in names:
         if not CONTROL_MARK.fullmatch(name):
             raise InputError(
-                f"{name!r} does not look like a mark", where="rows.marks", repair="write [NAME] or <NAME>, without space"
+                f"{name!r} does not look like a mark",
+                where="rows.marks",
+                repair="write [NAME] or <NAME>, without space",
             )
         if name in (tokenizer.names["pad"], tokenizer.names["unk"]):
             raise InputError(

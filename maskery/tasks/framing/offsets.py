@@ -1,8 +1,8 @@
 """Which characters of its text a token stands for, to the character.
 
 Tokenizers count a space as part of the word behind it, and forget characters that their normaliser takes away or joins:
-of `é` written as e and an accent they tell the e. Here a token has no space at its ends (unless it is nothing else), and
-ends behind the accents, joiners and vowel signs that belong to its last character and to no other token.
+of `é` written as e and an accent they tell the e. Here a token has no space at its ends (unless it is nothing else),
+and ends behind the accents, joiners and vowel signs that belong to its last character and to no other token.
 """
 
 from __future__ import annotations

@@ -33,11 +33,14 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
-    """Examples as tokens: text e*F+f is field f of example e; behind them stand all choices, example by example."""
+    """Examples as tokens. Place e*F+f is for field f of example e; behind these stand all choices, in their order."""
 
     task: str
     fields: tuple[str, ...]
     tokens: Tokens
+    """Of different texts: a context that has several questions is there once."""
+    text: NDArray[np.int64]
+    """The number of the text at each place."""
     choices: NDArray[np.int64]
     """(E,) how many choices each example has."""
     unknown: int
@@ -49,10 +52,12 @@ class Encoded:
     @property
     def notes(self) -> tuple[str, ...]:
         every = len(self.tokens.ids)
-        empty = int((self.tokens.lengths[: len(self) * len(self.fields)] == 0).sum())
+        empty = int((self.tokens.lengths[self.text[: len(self) * len(self.fields)]] == 0).sum())
         told = []
         if self.unknown:
-            told.append(f"{self.unknown:,} of {every:,} tokens ({self.unknown / every:.2%}) are unknown to the vocabulary")
+            told.append(
+                f"{self.unknown:,} of {every:,} tokens ({self.unknown / every:.2%}) are unknown to the vocabulary"
+            )
         if empty:
             told.append(f"{empty:,} of {len(self) * len(self.fields):,} texts hold no token")
         return tuple(told)
@@ -68,11 +73,14 @@ def encode(examples: Examples, tokenizer: Tokenizer, marks: Mapping[str, int] | 
             )
     texts = [*chain.from_iterable(e.texts for e in examples), *chain.from_iterable(e.choices for e in examples)]
     _check_characters(examples, texts)
-    tokens = encode_texts(texts, tokenizer, marks)
+    number: dict[str, int] = {}
+    place = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int64)
+    tokens = encode_texts(list(number), tokenizer, marks)
     return Encoded(
         task=examples.task,
         fields=examples.fields,
         tokens=tokens,
+        text=place,
         choices=np.array([len(e.choices) for e in examples], dtype=np.int64),
         unknown=int((tokens.ids == tokenizer.specials.unk).sum()),
     )

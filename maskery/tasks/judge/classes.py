@@ -1,11 +1,11 @@
 """One class for each example (classify, pair, choice): accuracy, F1, MCC and the area under the ROC curve.
 
-    accuracy   the share of right answers
-    macro_f1   the mean F1 of the classes that occur, among the right answers or the predictions
-    f1         of two classes, that of the last one in the order of labels: the positive one
-    mcc        Matthews' correlation, of many classes Gorodkin's; 0 where all answers are one class
-    auc        of two classes by the chance of the last; of more, the mean over the classes that occur, each against
-               the rest; equal chances count half; 0.5 where there is only one class
+accuracy   the share of right answers
+macro_f1   the mean F1 of the classes that occur, among the right answers or the predictions
+f1         of two classes, that of the last one in the order of labels: the positive one
+mcc        Matthews' correlation, of many classes Gorodkin's; 0 where all answers are one class
+auc        of two classes by the chance of the last; of more, the mean over the classes that occur, each against
+           the rest; equal chances count half; 0.5 where there is only one class
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class ClassTally:
         return found
 
     def _auc(self, weights: Numbers) -> Numbers:
-        areas = np.stack([each.values(weights) for each in self._areas])
+        turned = np.ascontiguousarray(weights.T)
+        areas = np.stack([each.values(turned) for each in self._areas])
         there = ~np.isnan(areas)
         return ratio(np.where(there, areas, 0.0).sum(0), there.sum(0).astype(float), empty=0.5)
 
@@ -94,12 +95,12 @@ class _Area:
         self.below, self.upto = (np.searchsorted(ladder, scores[self.of], side) for side in ("left", "right"))
 
     def values(self, weights: Numbers) -> Numbers:
-        """(B,); not a number where the class, or the rest, is not there."""
-        heap = np.zeros((len(weights), len(self.rest) + 1))
-        np.cumsum(weights[:, self.rest], axis=1, out=heap[:, 1:])
-        own = weights[:, self.of]
-        wins = (own * (heap[:, self.below] + heap[:, self.upto])).sum(1) / 2
-        return ratio(wins, own.sum(1) * heap[:, -1], empty=np.nan)
+        """(N,B) -> (B,); not a number where the class, or the rest, is not there."""
+        heap = np.zeros((len(self.rest) + 1, weights.shape[1]))
+        np.cumsum(weights.take(self.rest, axis=0), axis=0, out=heap[1:])
+        own = weights.take(self.of, axis=0)
+        wins = np.einsum("nb,nb->b", own, heap.take(self.below, axis=0) + heap.take(self.upto, axis=0)) / 2
+        return ratio(wins, own.sum(0) * heap[-1], empty=np.nan)
 
 
 def _matthews(hits: Numbers, gold: Numbers, predicted: Numbers) -> Numbers:

@@ -1,14 +1,14 @@
 """The metrics of a task with their intervals: from right answers and predictions to a `Judgement`.
 
-    task              gold                              predicted                besides
-    classify, pair    names of classes                  names of classes         labels, probabilities (N,C)
-    choice            names of choices                  the same
-    multilabel        sets of names                     sets of names            labels
-    regress           scores                            scores
-    tag               spans of each example             spans                    tags: (right, predicted) of tokens
-    qa                right answers (none: no answer)   a text, "" for none      language
-    rank              relevance of each candidate       scores                   groups: the question of each
-    seq2seq           a text, or several                a text
+task              gold                              predicted                besides
+classify, pair    names of classes                  names of classes         labels, probabilities (N,C)
+choice            names of choices                  the same
+multilabel        sets of names                     sets of names            labels
+regress           scores                            scores
+tag               spans of each example             spans                    tags: (right, predicted) of tokens
+qa                right answers (none: no answer)   a text, "" for none      language
+rank              relevance of each candidate       scores                   groups: the question of each
+seq2seq           a text, or several                a text
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class RankTally:
 
     @property
     def size(self) -> int:
-        return self.each.shape[1]
+        return len(self.each[0])
 
     def values(self, weights: Numbers) -> Values:
         return {name: mean(weights, each) for name, each in zip(NAMES, self.each, strict=True)}
@@ -69,7 +69,12 @@ def question_scores(relevance: Numbers, scores: Numbers) -> tuple[float, float, 
     right = relevance > 0
     first = int(place[right].min())
     among = (scores[right][:, None] <= scores[right][None, :]).sum(1)
-    return 1 / first, float((among / place[right]).mean()), _ndcg(relevance, scores), float(_best_is_right(right, scores))
+    return (
+        1 / first,
+        float((among / place[right]).mean()),
+        _ndcg(relevance, scores),
+        float(_best_is_right(right, scores)),
+    )
 
 
 def _best_is_right(right: np.ndarray[tuple[int], np.dtype[np.bool_]], scores: Numbers) -> bool:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from maskery.errors import InputError
 from maskery.tasks.judge.tally import Numbers, Values, mean, ratio, require_as_many
 
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class ScoreTally:
@@ -30,13 +32,22 @@ class ScoreTally:
         return _Ladder(self.gold), _Ladder(self.predicted)
 
     def values(self, weights: Numbers) -> Values:
-        gold, predicted = (np.broadcast_to(each, weights.shape) for each in (self.gold, self.predicted))
-        ranks = [each.ranks(weights) for each in self._ladders]
+        turned = np.ascontiguousarray(weights.T)
+        x, y = (_centered(each) for each in (self.gold, self.predicted))
+        sums = [weights @ each for each in (x, y, x * x, y * y, x * y)]
         return {
-            "spearman": _correlation(weights, *ranks),
-            "pearson": _correlation(weights, gold, predicted),
+            "spearman": self._spearman(turned),
+            "pearson": _correlation(weights.sum(1), *sums),
             "mse": mean(weights, (self.gold - self.predicted) ** 2),
         }
+
+    def _spearman(self, turned: Numbers) -> Numbers:
+        many = turned.sum(0)
+        x, y = (each.ranks(turned) for each in self._ladders)
+        own = turned * x
+        products = [np.einsum("nb,nb->b", *pair) for pair in ((own, x), (turned * y, y), (own, y))]
+        none = np.zeros_like(many)
+        return _correlation(many, none, none, *products)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -60,27 +71,27 @@ class _Ladder:
         self.step[self.order] = np.cumsum(first) - 1
 
     def ranks(self, weights: Numbers) -> Numbers:
-        """(B,N) -> (B,N): the mean place of all that have the same score, from 1."""
-        upto = np.cumsum(weights[:, self.order], axis=1)
-        ends = upto[:, np.append(self.starts[1:], upto.shape[1]) - 1]
-        before = np.concatenate([np.zeros((len(weights), 1)), ends[:, :-1]], axis=1)
-        middle = (before + ends + 1) / 2
-        return middle[:, self.step]
+        """(N,B) -> (N,B): the mean place of all that have the same score, as far as it is from the middle place."""
+        upto = np.cumsum(weights.take(self.order, axis=0), axis=0)
+        ends = upto.take(np.append(self.starts[1:], len(upto)) - 1, axis=0)
+        places = ends - upto[-1] / 2
+        places[0] -= ends[0] / 2
+        places[1:] -= np.diff(ends, axis=0) / 2
+        return np.asarray(places.take(self.step, axis=0))
 
 
-def _correlation(weights: Numbers, one: Numbers, other: Numbers) -> Numbers:
-    many = weights.sum(1, keepdims=True)
-    x, y = (each - (weights * each).sum(1, keepdims=True) / many for each in (one, other))
-    spread = np.sqrt((weights * x * x).sum(1)) * np.sqrt((weights * y * y).sum(1))
-    flat = _flat(weights, one) | _flat(weights, other)
-    return np.clip(ratio((weights * x * y).sum(1), np.where(flat, 0.0, spread)), -1.0, 1.0)
+def _centered(scores: Numbers) -> Numbers:
+    """Less their mean; nothing but zeros where all are one score, whatever rounding makes of the mean."""
+    return np.zeros_like(scores) if (scores == scores[0]).all() else scores - scores.mean()
 
 
-def _flat(weights: Numbers, scores: Numbers) -> NDArray[np.bool_]:
-    """Whether all that is drawn is one score: rounding would make a correlation of nothing."""
-    there = weights > 0
-    highest = np.where(there, scores, -np.inf).max(1)
-    return np.asarray(highest == np.where(there, scores, np.inf).min(1))
+def _correlation(many: Numbers, x: Numbers, y: Numbers, xx: Numbers, yy: Numbers, xy: Numbers) -> Numbers:
+    """Of sums; a side whose spread is no more than rounding has none."""
+    spread_x, spread_y = xx - x * x / many, yy - y * y / many
+    flat = (spread_x <= _ROUNDING * xx) | (spread_y <= _ROUNDING * yy)
+    spread = np.where(flat, 0.0, np.sqrt(np.maximum(0.0, spread_x) * np.maximum(0.0, spread_y)))
+    found: Numbers = np.clip(ratio(xy - x * y / many, spread), -1.0, 1.0)
+    return found
 
 
 def score_tally(gold: Sequence[float], predicted: Sequence[float]) -> ScoreTally:

@@ -29,7 +29,7 @@ class SpanTally:
 
     @property
     def size(self) -> int:
-        return self.counts.shape[1]
+        return len(self.counts[0])
 
     def values(self, weights: Numbers) -> Values:
         hits, predicted, gold = (weights @ each for each in self.counts)

@@ -38,12 +38,13 @@ class Tally(Protocol):
 
 def ratio(part: Numbers, whole: Numbers, empty: float = 0.0) -> Numbers:
     """part / whole, and `empty` where there is no whole."""
-    return np.divide(part, whole, out=np.full(np.broadcast(part, whole).shape, empty), where=whole != 0)
+    found: Numbers = np.full(np.broadcast(part, whole).shape, empty)
+    return np.divide(part, whole, out=found, where=whole != 0)
 
 
 def mean(weights: Numbers, each: Numbers) -> Numbers:
     """(B,N), (N,) -> (B,)"""
-    return ratio(weights @ each, weights.sum(1))
+    return ratio(np.asarray(weights @ each), weights.sum(1))
 
 
 def precision_recall_f1(hits: Numbers, predicted: Numbers, gold: Numbers) -> tuple[Numbers, Numbers, Numbers]:

@@ -35,7 +35,7 @@ class WrittenTally:
 
     @property
     def size(self) -> int:
-        return self.means.shape[1]
+        return len(self.means[0])
 
     def values(self, weights: Numbers) -> Values:
         names = ("exact_match", "char_f1", "rouge_l")
@@ -56,15 +56,16 @@ def _bleu(sums: Numbers) -> Numbers:
     with np.errstate(divide="ignore"):
         center = np.exp(np.log(shares).mean(0))
     short = 1 - ratio(sums[:, 9], sums[:, 8], empty=np.inf)
-    return center * np.exp(np.minimum(0.0, short))
+    return np.asarray(center * np.exp(np.minimum(0.0, short)))
 
 
 def written_tally(gold: Sequence[str | Sequence[str]], predicted: Sequence[str]) -> WrittenTally:
     """A right text, or several, for each example."""
     require_as_many(gold, predicted)
     right = [[each] if isinstance(each, str) else list(each) for each in gold]
-    means = [text_scores(texts, given) for texts, given in zip(right, predicted, strict=True)]
-    counts = [_counts([units(each) for each in texts], units(given)) for texts, given in zip(right, predicted, strict=True)]
+    pairs = list(zip(right, predicted, strict=True))
+    means = [text_scores(texts, given) for texts, given in pairs]
+    counts = [_counts([units(each) for each in texts], units(given)) for texts, given in pairs]
     empty = sum(not given.strip() for given in predicted)
     return WrittenTally(np.array(means, dtype=np.float64).T, np.array(counts, dtype=np.float64).T, empty)
 
