@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from maskery.batches import Batch, Targets
+from maskery.checkpoint.calls import shifted
 from maskery.edit import Edit
 from maskery.tasks.framing.rows import Rows
 
@@ -27,6 +30,12 @@ def batch_of(rows: Rows, numbers: torch.Tensor, pad: int, offset: int, step: int
         edit=torch.full(ids.shape, int(Edit.NONE), dtype=torch.uint8),
         slots={"document": torch.zeros_like(ids)},
     )
+
+
+def with_decoder(batch: Batch, start: int) -> Batch:
+    """The same for a network whose decoder reads the row once more, behind the token that begins it (BART)."""
+    real = torch.arange(batch.ids.shape[1]) < batch.length[:, None]
+    return replace(batch, decoder=replace(batch, ids=shifted(batch.ids, real, start), targets={}))
 
 
 def flat_slots(rows: Rows, slots: np.ndarray[tuple[int], np.dtype[np.int64]]) -> torch.Tensor:

@@ -17,7 +17,7 @@ from maskery.batches import Batch, Targets
 from maskery.feed import share
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.rows.order import Order
-from maskery.tasks.batches import TASK, batch_of, no_targets
+from maskery.tasks.batches import TASK, batch_of, no_targets, with_decoder
 from maskery.tasks.framing.meta import MetaArrays
 from maskery.tasks.framing.rows import Rows
 from maskery.tasks.questions import Question
@@ -38,6 +38,8 @@ class TaskFeed:
     meta: MetaArrays | None = None
     language: bool = False
     """Whether the next tokens are asked, too."""
+    decoder_start: int | None = None
+    """The token with which the network's decoder begins; None: it has none."""
 
     @property
     def seed(self) -> int:
@@ -58,6 +60,11 @@ class TaskFeed:
     def units(self) -> int:
         return len(self._of_unit[1]) - 1
 
+    @property
+    def largest_unit(self) -> int:
+        """Rows."""
+        return int(np.diff(self._of_unit[1]).max(initial=1))
+
     def micro_batches(self, step: int, rank: int, world: int, micro: int) -> list[Batch]:
         phase = phase_at(self.phases, step)
         mine = share(phase.batch, rank, world)
@@ -73,7 +80,8 @@ class TaskFeed:
         return self._with_columns(self._plain(rows, numbers, step), rows, self.question.targets(rows))
 
     def _plain(self, rows: Rows, numbers: NDArray[np.int64], step: int = 0) -> Batch:
-        return batch_of(rows, torch.from_numpy(numbers), self.pad, self.offset, step)
+        batch = batch_of(rows, torch.from_numpy(numbers), self.pad, self.offset, step)
+        return batch if self.decoder_start is None else with_decoder(batch, self.decoder_start)
 
     def _with_columns(self, batch: Batch, rows: Rows, targets: Targets) -> Batch:
         asked = {TASK: replace(targets, extra={**targets.extra, **self._columns(rows)})}

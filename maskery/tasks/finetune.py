@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from pydantic import ValidationError
 
 from maskery import files
@@ -20,6 +21,7 @@ from maskery.checkpoint.load import load
 from maskery.errors import InputError
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.feed import TaskFeed
+from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.calibration import calibrated
 from maskery.tasks.judge.card import model_card, write_card
 from maskery.tasks.judge.confusion import confusion
@@ -105,8 +107,9 @@ def read_splits(
 
 def made_config(values: Mapping[str, Any]) -> TaskConfig:
     """A task from nested values; what does not fit is named."""
+    usual = TaskConfig.model_fields["training"].default.model_dump(exclude_unset=True)
     try:
-        return TaskConfig(**values)
+        return TaskConfig(**{**values, "training": {**usual, **values.get("training", {})}})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -134,8 +137,7 @@ def finetune(
     """
     given = dict(settings or {})
     if isinstance(train, Examples):
-        others = [each if isinstance(each, Examples) else None for each in (dev, test)]
-        splits = Splits(train, *others)
+        splits = Splits(train, _as_examples("dev", dev), _as_examples("test", test))
     else:
         paths = {"train": train, "dev": dev, "test": test}
         plain = {name: path for name, path in paths.items() if not isinstance(path, Examples)}
@@ -145,9 +147,19 @@ def finetune(
     for line in loaded.report.lines():
         say(f"{model}: {line}")
     config = resolve(config, loaded, splits, labels, say)
-    made = tune(TaskModel(loaded, config), splits, Path(out), resume=resume, say=say, **_watched(watch))
+    begun = TaskModel(loaded, config)
+    if (not config.labels or config.task == "choice" or loaded.labels == config.labels) and begun.take_native():
+        say(f"the model has the task's own head, {begun.native.name}: training goes on from it")
+    made = tune(begun, splits, Path(out), resume=resume, say=say, **_watched(watch))
     judgement = None if splits.dev is None else write_judgement(made, splits.dev, Path(out), say)
     return TaskRun(Path(out), made, judgement)
+
+
+def _as_examples(name: str, given: str | Path | Examples | None) -> Examples | None:
+    """Files are read with what is known of the training file, so they do not go with examples."""
+    if given is None or isinstance(given, Examples):
+        return given
+    raise InputError(f"{name} is a file, and train is not", repair=f"give {name} as Examples, or train as a file")
 
 
 def _watched(watch: Watch | None) -> dict[str, Watch]:
@@ -173,7 +185,21 @@ def write_judgement(made: TaskModel, dev: Examples, out: Path, say: Say) -> Judg
     """Ask the development set once more, and write what was found: a page, a card, eval_results.txt."""
     feed = made.feed(dev, lambda note: None)
     found = made.answers(feed)
-    gold = feed.question.gold
+    judgement, evidence = judged(made, dev, found)
+    name = out.resolve().name
+    report(judgement, name, evidence).save(out / "report.html")
+    write_card(out, model_card(judgement, name, labels=made.config.labels, evidence=evidence))
+    step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
+    write_eval_results(out, eval_results(judgement, eval_loss=loss_of_all(made.system, feed), global_step=step))
+    files.write_json(out / "evaluation.json", judgement.plain())
+    for note in (*found.notes, *judgement.notes):
+        say(note)
+    return judgement
+
+
+def judged(made: TaskModel, examples: Examples, found: Predicted) -> tuple[Judgement, Evidence]:
+    """How good the answers to labelled examples are, and what a page tells beside the figures."""
+    gold, lengths = made.question(examples).gold, made.feed(examples, lambda note: None).rows.length
     judgement = judge(
         made.config.task,
         gold,
@@ -182,23 +208,14 @@ def write_judgement(made: TaskModel, dev: Examples, out: Path, say: Say) -> Judg
         probabilities=found.probabilities,
         groups=found.groups,
     )
-    evidence = _evidence(made, dev, feed, found, gold)
-    name = out.resolve().name
-    report(judgement, name, evidence).save(out / "report.html")
-    write_card(out, model_card(judgement, name, labels=made.config.labels, evidence=evidence))
-    step = made.config.training.steps
-    write_eval_results(out, eval_results(judgement, eval_loss=loss_of_all(made.system, feed), global_step=step))
-    files.write_json(out / "evaluation.json", judgement.plain())
-    for note in (*found.notes, *judgement.notes):
-        say(note)
-    return judgement
+    return judgement, _evidence(made, examples, lengths.tolist(), found, gold)
 
 
-def _evidence(made: TaskModel, dev: Examples, feed: TaskFeed, found: Predicted, gold: list[Any]) -> Evidence:
+def _evidence(made: TaskModel, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any]) -> Evidence:
     chances = None if found.probabilities is None else found.probabilities.max(axis=1).tolist()
     mistakes = worst_mistakes(made.config.task, dev, gold, found.answers, chances)
     facts = {"model": made.config.model, "examples": len(dev), "epochs": made.config.epochs}
-    plain = {"mistakes": mistakes, "lengths": feed.rows.length.tolist(), "limit": 0, "facts": facts}
+    plain: dict[str, Any] = {"mistakes": mistakes, "lengths": lengths, "limit": 0, "facts": facts}
     if made.config.task not in ("classify", "pair"):
         return Evidence(**plain)
     numbers = [made.config.labels.index(name) for name in gold]
@@ -210,11 +227,12 @@ def _evidence(made: TaskModel, dev: Examples, feed: TaskFeed, found: Predicted, 
     )
 
 
+@torch.no_grad()
 def loss_of_all(system: TaskSystem, feed: TaskFeed) -> float:
     """The mean loss of everything that a feed asks."""
     total, count = 0.0, 0
     for start in range(0, feed.units, 32):
-        batch = feed.asked(np.arange(start, min(start + 32, feed.units)))
+        batch = feed.asked(np.arange(start, min(start + 32, feed.units))).to(system.head.answer.weight.device)
         total += float(system(batch)["task"].detach())
         count += system.counts(batch)["task"]
     return total / max(1, count)

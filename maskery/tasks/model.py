@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from pydantic import ValidationError
 
 from maskery import files
 from maskery.checkpoint.load import load
+from maskery.checkpoint.locate import CONFIG
 from maskery.checkpoint.model import Model
+from maskery.checkpoint.state import Origin
 from maskery.checkpoint.tensors import read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
 from maskery.model.initial import initialise
@@ -30,7 +33,7 @@ from maskery.tasks.framing.frame import frame_of, tokenizer_of
 from maskery.tasks.framing.make import make_rows
 from maskery.tasks.framing.marks import take_marks
 from maskery.tasks.framing.tokens import encode
-from maskery.tasks.native import Native, is_native, native_head, take_head, written_head
+from maskery.tasks.native import PROBLEMS, Native, is_native, native_head, take_head, told_task, written_head
 from maskery.tasks.questions import OfPieces, Predicted, Question, question_of
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.system import TaskSystem, Top
@@ -61,9 +64,14 @@ class TaskModel:
 
     def _best(self, scores: NDArray[np.float32] | NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         assert self.system.crf is not None
-        found, _ = self.system.crf.decode(torch.from_numpy(np.asarray(scores)), torch.from_numpy(sizes))
-        best: NDArray[np.int64] = found.numpy()
+        given = torch.from_numpy(np.asarray(scores)).to(self.device)
+        found, _ = self.system.crf.decode(given, torch.from_numpy(sizes).to(self.device))
+        best: NDArray[np.int64] = found.cpu().numpy()
         return best
+
+    @property
+    def device(self) -> torch.device:
+        return self.system.head.answer.weight.device
 
     def feed(self, examples: Examples, say: Say) -> TaskFeed:
         """The rows of examples, ready to be read or to be trained on."""
@@ -71,16 +79,18 @@ class TaskModel:
         encoded = encode(examples, tokenizer, self.marks.ids)
         rows, cut = make_rows(encoded, frame_of(self.model), config.rows, config.rows.length)
         meta = config.meta.arrays(examples) if config.meta.columns else None
-        for note in (*encoded.notes, *cut.notes, *(() if meta is None else meta.notes)):
+        question = self.question(examples)
+        for note in (*encoded.notes, *cut.notes, *(() if meta is None else meta.notes), *question.prepare(rows)):
             say(note)
         return TaskFeed(
             rows=rows,
-            question=self.question(examples),
+            question=question,
             training=config.training,
             pad=tokenizer.specials.pad,
             offset=self.model.config.position_offset,
             meta=meta,
             language=config.head.lm > 0,
+            decoder_start=None if self.model.network.decoder is None else self.model.decoder_start(),
         )
 
     def predict(self, examples: Examples, say: Say) -> Predicted:
@@ -97,7 +107,7 @@ class TaskModel:
         size = len(rows.ids) if feed.question.by_slot else len(rows)
         found = np.zeros((size, feed.question.classes), dtype=np.float32)
         for numbers, batch in feed.to_read():
-            part = self.system.scores(batch)
+            part = self.system.scores(batch.to(self.device))
             if feed.question.by_slot:
                 places = [np.arange(rows.start[number], rows.start[number + 1]) for number in numbers]
                 found[np.concatenate(places)] = part
@@ -114,8 +124,9 @@ class TaskModel:
         heads = {self.native.name: written_head(self.native, self.model.config, self.system.head)} if native else {}
         if self.config.head.lm:
             heads |= {name: head for name, head in self.model.heads.items() if head is self.system.language}
-        made = Model(self.model.network, heads, self.model.tokenizer, origin=self.model.origin)
-        made.labels, made.rows = self.config.labels, self.model.rows
+        made = Model(self.model.network, heads, self.model.tokenizer, origin=self._origin())
+        made.labels = () if self.config.task == "choice" else self.config.labels
+        made.rows = self.model.rows
         for note in made.save(folder, replace=True).notes:
             say(note)
         if native:
@@ -124,21 +135,41 @@ class TaskModel:
             write_safetensors(folder / TOP_FILE, self.top_state())
         files.write_text(folder / TASK_FILE, tomlkit.dumps(self.config.model_dump(mode="json", exclude_none=True)))
 
+    def _origin(self) -> Origin | None:
+        """What the model's folder said, with the kind of answer that its new head gives."""
+        if self.model.origin is None:
+            return None
+        kept = {key: value for key, value in self.model.origin.config.items() if key != "problem_type"}
+        problem = PROBLEMS.get(self.config.task)
+        return replace(self.model.origin, config=kept | ({"problem_type": problem} if problem else {}))
+
+    def take_native(self) -> bool:
+        """Go on from the model's own head, where it has that of the task, for as many answers; whether it had."""
+        head = self.model.heads.get(self.native.name)
+        if head is None or not is_native(self.config, self.native):
+            return False
+        fresh = written_head(self.native, self.model.config, self.system.head)
+        sizes = [{name: each.shape for name, each in part.named_parameters()} for part in (head, fresh)]
+        if sizes[0] != sizes[1]:
+            return False
+        take_head(head, self.system.head)
+        return True
+
     def top_state(self) -> dict[str, torch.Tensor]:
         parts = self.system.on_top.items()
         return {f"{name}.{key}": value for name, part in parts for key, value in part.state_dict().items()}
 
     @classmethod
     def load(cls, folder: str | Path) -> TaskModel:
+        """A folder that a fine-tuning wrote, or one of Hugging Face's with the head of a task."""
         folder = Path(folder)
-        config = read_task(folder)
-        model = load(folder)
-        made = cls(model, config)
+        model = load(folder) if (folder / CONFIG).is_file() else None
+        told = None if model is None or (folder / TASK_FILE).is_file() else told_task(model)
+        config = told or read_task(folder)
+        made = cls(model or load(folder), config)
         if (folder / TOP_FILE).is_file():
             _fill(made, read_safetensors(folder / TOP_FILE), folder / TOP_FILE)
-        elif made.native.name in model.heads:
-            take_head(made.native, model.heads[made.native.name], made.system.head)
-        else:
+        elif not made.take_native():
             raise CheckpointError(
                 f"has neither the head {made.native.name} nor {TOP_FILE}",
                 where=folder,

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from torch import nn
 
 from maskery.checkpoint.families import FAMILIES
-from maskery.checkpoint.heads import EVERY, FIRST, LAST, WRITTEN, task_head
+from maskery.checkpoint.heads import EVERY, FIRST, LAST, TASKS, WRITTEN, task_head
 from maskery.checkpoint.model import Model
 from maskery.model.config import Shape
 from maskery.model.heads import ClassHead, TwoLayerHead
+from maskery.tasks.framing.frame import longest_row
 from maskery.tasks.heads import Head
-from maskery.tasks.settings import HeadConfig, LayerConfig, TaskConfig
+from maskery.tasks.settings import ColumnsConfig, HeadConfig, LayerConfig, ReadConfig, TaskConfig, TaskRowsConfig
 
 KINDS = {
     "classify": "sequence_class",
@@ -26,6 +27,12 @@ KINDS = {
     "qa": "answer_span",
 }
 """Task -> how the names of its heads begin."""
+_TOLD = {"token_class": "tag", "answer_span": "qa", "choice": "choice"}
+_PROBLEMS = {"regression": "regress", "multi_label_classification": "multilabel"}
+"""Hugging Face's names of what else than one class of several a head may say."""
+PROBLEMS = {task: name for name, task in _PROBLEMS.items()}
+USUAL = 512
+"""Slots of a row at most, where a model reads any number."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ def _heads_of(family: str, shape: Shape) -> list[str]:
 
 def _without_pooler(kind: str, shape: Shape) -> str:
     """A model that reads in an order has read everything at its last slot, any other at its first."""
-    ordered = shape.visibility == "causal"
+    ordered = shape.visibility == "causal" or bool(shape.decoder)
     return f"{kind}_last" if ordered and kind == "sequence_class" else f"{kind}_tanh" if ordered else f"{kind}_gelu"
 
 
@@ -71,9 +78,31 @@ def _described(name: str, shape: Shape, dropout: float) -> Native:
 def is_native(config: TaskConfig, native: Native) -> bool:
     """Whether a task has nothing on top but its family's head."""
     head = HeadConfig(layers=native.layers, dropout=config.head.dropout)
-    same = config.head.layers == head.layers and not config.head.crf and not config.columns.meta
+    same = config.head.layers == head.layers and not config.head.crf and not config.meta.columns
     return (
         same and (config.task in ("tag", "qa") or config.read.pool == native.pool) and config.rows.towers == "one_row"
+    )
+
+
+def told_task(model: Model) -> TaskConfig | None:
+    """The task that a model's own head does, where its folder tells no more; None: it has no such head."""
+    config = {} if model.origin is None else model.origin.config
+    name = next((each for each in model.heads if each in TASKS), "")
+    kind = next((kind for kind in KINDS.values() if name.startswith(kind)), "")
+    if not kind:
+        return None
+    task = _TOLD.get(kind) or _PROBLEMS.get(str(config.get("problem_type")), "classify")
+    if kind == "sequence_class" and task == "classify" and len(model.labels) == 1:
+        task = "regress"
+    native = native_head(model, task, HeadConfig().dropout)
+    most = longest_row(model) or USUAL
+    return TaskConfig(
+        task=task,
+        labels=model.labels if task in ("classify", "multilabel", "tag") else (),
+        columns=ColumnsConfig(text=("context", "question") if task in ("qa", "choice") else ("text",)),
+        rows=TaskRowsConfig(length=min(most, USUAL)),
+        read=ReadConfig(pool=native.pool) if task not in ("tag", "qa") else ReadConfig(),
+        head=HeadConfig(layers=native.layers),
     )
 
 
@@ -88,7 +117,7 @@ def written_head(native: Native, shape: Shape, head: Head) -> nn.Module:
     return made
 
 
-def take_head(native: Native, module: nn.Module, head: Head) -> None:
+def take_head(module: nn.Module, head: Head) -> None:
     """The numbers of a family's head into ours."""
     if isinstance(module, TwoLayerHead):
         head.layers[0].dense.load_state_dict(module.dense.state_dict())  # type: ignore[union-attr]

@@ -25,7 +25,7 @@ from maskery.tasks.batches import flat_slots
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.framing.rows import Rows
 from maskery.tasks.spans import Window, aims_of, find_answer, window_of
-from maskery.tasks.tags import Pieces, Tags, pieces_of, places_in
+from maskery.tasks.tags import Encoded, Pieces, Tags, pieces_of, places_in
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 SIZES = "sizes"
@@ -63,6 +63,10 @@ class Question(ABC):
     def units(self, rows: Rows) -> NDArray[np.int64]:
         """(R,) the unit of each row, ascending: rows of one unit are read in one batch."""
         return np.arange(len(rows))
+
+    def prepare(self, rows: Rows) -> tuple[str, ...]:
+        """Find the targets of all rows before they are asked again and again; what is to be said of them."""
+        return ()
 
     @abstractmethod
     def targets(self, rows: Rows) -> Targets:
@@ -115,9 +119,13 @@ class OfRows(Question):
             marks[at, [number[name] for name in _names(each)]] = 1.0
         return marks
 
+    @cached_property
+    def _said(self) -> NDArray[np.bool_]:
+        """(E,) whether somebody said what is right."""
+        return np.array([each.label is not None for each in self.examples], dtype=bool)
+
     def targets(self, rows: Rows) -> Targets:
-        said = np.array([self.examples[int(number)].label is not None for number in rows.example], dtype=bool)
-        asked = np.flatnonzero(said)
+        asked = np.flatnonzero(self._said[rows.example])
         return Targets(index=torch.from_numpy(asked), label=torch.from_numpy(self._label[rows.example[asked]]))
 
     def predicted(self, rows: Rows, scores: Floats) -> Predicted:
@@ -158,19 +166,35 @@ class OfGroups(Question):
         seen: dict[str, int] = {}
         return np.array([seen.setdefault(each.texts[0], len(seen)) for each in self.examples], dtype=np.int64)
 
+    @cached_property
+    def _first(self) -> NDArray[np.bool_]:
+        """(E,) whether an example is the first of its question."""
+        first = np.zeros(len(self.examples), dtype=bool)
+        first[np.unique(self._group, return_index=True)[1]] = True
+        return first
+
+    @cached_property
+    def _label(self) -> NDArray[np.float32]:
+        """(E,) the number of the right choice, or the relevance; NaN: nobody said."""
+        return np.array(
+            [np.nan if each.label is None else float(str(each.label)) for each in self.examples], np.float32
+        )
+
     def units(self, rows: Rows) -> NDArray[np.int64]:
         return self._group[rows.example]
 
     def targets(self, rows: Rows) -> Targets:
-        unit, first, sizes = np.unique(self.units(rows), return_index=True, return_counts=True)
-        order = np.argsort(first)
-        extra = {SIZES: torch.from_numpy(sizes[order])}
+        asked = np.flatnonzero(~np.isnan(self._label[rows.example]))
+        # Rows of a question stand together; one that a batch holds twice begins twice.
+        group, example = self._group[rows.example], rows.example
+        begins = (self._first[example] & (rows.part == 0)) | (np.diff(group, prepend=-1) != 0)
+        of_question = np.cumsum(begins)[asked]
+        _, first, sizes = np.unique(of_question, return_index=True, return_counts=True)
+        label = self._label[example[asked]]
         if self.examples.task == "choice":
-            right = [self.examples[int(each)].label for each in unit[order]]
-            label = np.array([int(str(each)) for each in right], dtype=np.int64)
-        else:
-            label = np.array([float(self.examples[int(at)].label or 0.0) for at in rows.example], dtype=np.float32)  # type: ignore[arg-type]
-        return Targets(index=torch.arange(len(rows)), label=torch.from_numpy(label), extra=extra)
+            label = label[first].astype(np.int64)
+        extra = {SIZES: torch.from_numpy(sizes)}
+        return Targets(index=torch.from_numpy(asked), label=torch.from_numpy(label), extra=extra)
 
     def predicted(self, rows: Rows, scores: Floats) -> Predicted:
         single = np.asarray(scores, dtype=np.float64)[:, 0]
@@ -193,6 +217,8 @@ class OfGroups(Question):
 class OfPieces(Question):
     best: Callable[[Floats, NDArray[np.int64]], NDArray[np.int64]] | None = None
     """Scores (n,C) and the sizes of rows -> the best tags, where neighbours are scored together."""
+    _aims: dict[tuple[int, int], tuple[NDArray[np.int64], Encoded]] = field(default_factory=dict, compare=False)
+    """Of a row: the slots that are asked, and their tags."""
 
     @property
     def by_slot(self) -> bool:
@@ -210,16 +236,32 @@ class OfPieces(Question):
         row, example = rows[number], self.examples[int(rows.example[number])]
         return pieces_of(places_in(row.offsets, row.field, 0), example.texts[0], example.words)
 
+    def _aim(self, rows: Rows, number: int) -> tuple[NDArray[np.int64], Encoded] | None:
+        """Made once: offsets are looked at character by character. None: nobody said."""
+        spans, key = self.examples[int(rows.example[number])].spans, (int(rows.example[number]), int(rows.part[number]))
+        if spans is None:
+            return None
+        if key not in self._aims:
+            pieces = self._pieces(rows, number)
+            self._aims[key] = pieces.slot, self.tags.encode(spans, pieces)
+        return self._aims[key]
+
+    def prepare(self, rows: Rows) -> tuple[str, ...]:
+        found = [aim[1] for number in range(len(rows)) if (aim := self._aim(rows, number)) is not None]
+        changed = sum(each.changed for each in found)
+        notes = [f"{changed:,} spans begin or end within a token, or are cut: they come back with other borders"]
+        lost = 0 if rows.part.any() else sum(each.lost for each in found)
+        return (*notes[: bool(changed)], *([f"{lost:,} spans stand in no row: they were cut off"] if lost else []))
+
     def targets(self, rows: Rows) -> Targets:
         slots, labels, sizes = [], [], []
         for number in range(len(rows)):
-            example = self.examples[int(rows.example[number])]
-            if example.spans is None:
+            aim = self._aim(rows, number)
+            if aim is None:
                 continue
-            pieces = self._pieces(rows, number)
-            slots.append(rows.start[number] + pieces.slot)
-            labels.append(self.tags.encode(example.spans, pieces).tags)
-            sizes.append(len(pieces))
+            slots.append(rows.start[number] + aim[0])
+            labels.append(aim[1].tags)
+            sizes.append(len(aim[0]))
         every = np.concatenate([np.zeros(0, dtype=np.int64), *slots])
         return Targets(
             index=flat_slots(rows, every),
@@ -271,6 +313,8 @@ class OfSpans(Question):
     """By how much "no answer" has to be better; None: there is always an answer."""
     longest: int = 30
     _windows: dict[tuple[int, int], Window] = field(default_factory=dict, compare=False)
+    _aims: dict[tuple[int, int], tuple[int, int, bool]] = field(default_factory=dict, compare=False)
+    """Of a row: first and last slot of the answer, and whether it holds one."""
 
     @property
     def by_slot(self) -> bool:
@@ -289,13 +333,23 @@ class OfSpans(Question):
             self._windows[key] = window_of(places_in(row.offsets, row.field, 0), context)
         return self._windows[key]
 
+    def _aim(self, rows: Rows, number: int) -> tuple[int, int, bool]:
+        key = int(rows.example[number]), int(rows.part[number])
+        if key not in self._aims:
+            example = self.examples[key[0]]
+            aims = aims_of(example.texts[0], example.answers or (), [self._window(rows, number)])
+            self._aims[key] = int(aims.start[0]), int(aims.end[0]), aims.held > 0
+        return self._aims[key]
+
+    def prepare(self, rows: Rows) -> tuple[str, ...]:
+        answered = {at for at, each in enumerate(self.examples) if each.answers}
+        held = {at for row, at in enumerate(rows.example.tolist()) if at in answered and self._aim(rows, row)[2]}
+        lost = len(answered - held)
+        return (f"{lost:,} answers stand whole in no window: there the answer is none",) if lost else ()
+
     def targets(self, rows: Rows) -> Targets:
         asked = [at for at in range(len(rows)) if self.examples[int(rows.example[at])].answers is not None]
-        label = np.zeros((len(asked), 2), dtype=np.int64)
-        for place, number in enumerate(asked):
-            example = self.examples[int(rows.example[number])]
-            aims = aims_of(example.texts[0], example.answers or (), [self._window(rows, number)])
-            label[place] = aims.start[0], aims.end[0]
+        label = np.array([self._aim(rows, number)[:2] for number in asked], dtype=np.int64).reshape(-1, 2)
         slots = np.flatnonzero(np.isin(rows.row, asked))
         return Targets(
             index=flat_slots(rows, slots),

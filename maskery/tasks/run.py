@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,17 @@ class Tuning:
 
     def begin(self, splits: Splits, resume: bool) -> None:
         """State and weights to go on from."""
-        data = fingerprint(splits.train, splits.dev)
+        data, task = fingerprint(splits.train, splits.dev), _settings(self.config)
         if not resume or not self.folder.checkpoints():
-            self.state = {"step": 0, "tokens": 0, "data": data, "best": None, "stale": 0, "finished": False}
+            self.state = {
+                "step": 0,
+                "tokens": 0,
+                "data": data,
+                "task": task,
+                "best": None,
+                "stale": 0,
+                "finished": False,
+            }
             self.folder.write_state(self.state)
             self.folder.run.cut_metrics(0)
             return
@@ -65,9 +74,19 @@ class Tuning:
                 where=self.folder.path,
                 repair="resume with the same files, or choose another --out",
             )
+        other = sorted(key for key in task if self.folder.state.get("task", {}).get(key) != task[key])
+        if other:
+            raise RecipeError(
+                f"the run was started with another {other[0]}",
+                where=self.folder.path,
+                repair="resume with the same settings, or choose another --out",
+            )
         _, newest = self.folder.checkpoints()[-1]
         self.state, self.best = self.folder.restore(newest, self.made.system, self.trainer.optimizer)
         self.trainer.step = self.state["step"]
+        if self.state["machine"]["micro"] != self.trainer.micro:
+            self.trainer.micro = list(self.state["machine"]["micro"])
+            self.say(f"micro-batches of {self.trainer.micro[0]}, as the run was started")
         self.folder.run.cut_metrics(self.trainer.step)
         self.say(f"resumed from {newest.name}")
 
@@ -85,7 +104,9 @@ class Tuning:
                 log.write(json.dumps(line) + "\n")
                 log.flush()
                 watch(update, line)
-                if update.step in asked or request.signal_number:
+                every = self.config.training.save_every
+                due = every and (update.step in asked or update.step % every == 0)  # 0: nobody will resume
+                if due or request.signal_number:
                     os.fsync(log.fileno())
                     self._save()
                 if request.signal_number and update.step < self.config.training.steps:
@@ -120,7 +141,7 @@ class Tuning:
         )
         value = metrics[HEADLINES[self.config.task][0]]
         before = self.state["best"]
-        if before is None or value > before["value"]:
+        if before is None or _rank(value) > _rank(before["value"]):
             self.state |= {"best": {"step": self.state["step"], "value": value}, "stale": 0}
             self.best = weights_of(self.made.system)
         else:
@@ -139,6 +160,17 @@ class Tuning:
             put_weights(self.made.system, self.best)
         self.made.system.eval()
         self.made.save(self.folder.path, self.say)
+
+
+def _rank(value: float) -> float:
+    """A figure that could not be computed (the rank correlation of equal numbers) is worse than any other."""
+    return -math.inf if math.isnan(value) else value
+
+
+def _settings(config: TaskConfig) -> dict[str, Any]:
+    """As they stand in state.json; the model's own numbers are in the checkpoints."""
+    plain: dict[str, Any] = json.loads(config.model_dump_json(exclude={"model"}))
+    return plain
 
 
 def _line(update: Update, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,9 +214,10 @@ def _tuning(made: TaskModel, splits: Splits, folder: TaskFolder, say: Say) -> Tu
     available = machine.available_memory()
     training = config.training
     micro = choose_micro(made.model.config, parameters, longest, training.batch, 1.0, available, training.micro)
-    say(f"micro-batch: {micro.rows} rows ({micro.reason})")
+    units = max(1, micro.rows // (1 if training.micro else feed.largest_unit))
+    say(f"micro-batch: {units} {'rows' if feed.largest_unit == 1 else 'questions'} ({micro.reason})")
     optimizer = OPTIMIZERS.get(training.optimizer)(trained, training)
-    trainer = Trainer(training, feed, made.system, optimizer, [micro.rows], device=device, planned=micro.bytes)
+    trainer = Trainer(training, feed, made.system, optimizer, [units], device=device, planned=micro.bytes)
     return Tuning(made, folder, trainer, dev, say)
 
 
@@ -194,8 +227,3 @@ def _told(made: TaskModel, examples: Examples, say: Say) -> TaskFeed:
     for note in notes:
         say(f"dev: {note}")
     return feed
-
-
-def told_all(notes: Sequence[str], say: Say) -> None:
-    for note in notes:
-        say(note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -16,6 +17,7 @@ from maskery.model.config import Shape
 from maskery.model.heads import TokenHead
 from maskery.model.initial import initialise
 from maskery.model.layout import Layout
+from maskery.model.stack import Stack
 from maskery.model.transformer import Hidden, Network, inputs_of
 from maskery.objectives.next_token import NextToken
 from maskery.system import Trainable
@@ -53,7 +55,9 @@ class TaskSystem(Trainable):
         super().__init__()
         self.network, self.top = network, top
         self.by_slot = top.config.task in BY_SLOT
-        shape = network.shape
+        # A task stands on the decoder, where there is one.
+        stack: Stack = network if network.decoder is None else network.decoder
+        shape = stack.shape
         self.pool: Pool | None = None if self.by_slot else pool_of(top.config.read.pool, shape)
         width = shape.width if self.pool is None else self.pool.width
         self.join: MetaJoin | None = None
@@ -77,8 +81,15 @@ class TaskSystem(Trainable):
 
     def initialise(self, seed: int) -> None:
         """Numbers for what stands on top; the network keeps its own."""
-        for part in self.on_top.values():
-            initialise(part, self.network.shape.init_std, seed)
+        for name, part in self.on_top.items():
+            initialise(part, self.network.shape.init_std, seed, prefix=name)
+
+    def train(self, mode: bool = True) -> Self:
+        """A frozen network reads as it does in use: without dropout."""
+        super().train(mode)
+        if self.top.config.read.frozen:
+            self.network.eval()
+        return self
 
     def twin(self) -> Self:
         shape: Shape = self.network.shape
@@ -114,14 +125,13 @@ class TaskSystem(Trainable):
         return sums
 
     def read(self, batch: Batch, every: bool = False) -> Hidden:
-        """`every`: the states of all slots, whatever is asked."""
+        """What the task stands on. `every`: the states of all slots, whatever is asked."""
         inputs = inputs_of(batch)
         layers = self.pool is not None and self.pool.needs_layers
         reads = None if every else self._reads(batch, inputs.layout)
-        frozen = self.top.config.read.frozen
-        with torch.no_grad() if frozen else torch.enable_grad() if self.training else torch.no_grad():
+        with torch.no_grad() if self.top.config.read.frozen else nullcontext():
             hidden: Hidden = self.network(inputs, layers=layers, reads=reads)
-        return hidden
+        return hidden if hidden.decoder is None else hidden.decoder
 
     def _reads(self, batch: Batch, layout: Layout) -> Tensor | None:
         if LANGUAGE in self.weights:

@@ -124,8 +124,9 @@ def of_table(table: Table, split: str, columns: ColumnsConfig, labelled: bool | 
     notes = [*table.notes, ", ".join(named)]
     first = next((cell for cell in (table.column(label) if label is not None else []) if cell), None)
     marks = isinstance(first, dict) or (isinstance(first, list) and isinstance(first[0], list | dict))
-    if marks or (isinstance(table.rows[0].cells[text], str) and first is None and label is not None):
-        return _with_spans(table, split, text, label or 0, notes)
+    unmarked = label is not None or labelled is not True  # text that nobody has tagged is read as it stands
+    if marks or (isinstance(table.rows[0].cells[text], str) and first is None and unmarked):
+        return _with_spans(table, split, text, label, notes)
     sentences = [_row_sentence(table, row, text, label, labelled) for row in table.rows]
     return _examples(table.source, sentences, split, notes)
 
@@ -215,11 +216,11 @@ def _prefixes(source: Source, sentence: _Sentence) -> set[str]:
     return found
 
 
-def _with_spans(table: Table, split: str, text: int, label: int, notes: list[str]) -> Examples:
+def _with_spans(table: Table, split: str, text: int, label: int | None, notes: list[str]) -> Examples:
     counts: Counter[str] = Counter()
     items = []
     for row in table.rows:
-        written, cell = row.cells[text], row.cells[label]
+        written, cell = row.cells[text], None if label is None else row.cells[label]
         if not isinstance(written, str):
             raise table.wrong(f"{table.called(text)} holds {str(written)[:40]}, and not text", "--text NAME", row)
         try:
