@@ -1,5 +1,5 @@
-"""The tables of `benchmarks.shapes`, `longer_rows` and `shape_speed` for the pages: numbers and names, so one form does
-for both languages."""
+"""The tables of `benchmarks.shapes`, `ordered`, `longer_rows` and `shape_speed` for the pages: numbers and names, so
+one form does for both languages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ MIB = 2**20
 FILES = {
     "shapes": "shapes.json",
     "probe": "shapes.json",
+    "ordered": "ordered.json",
     "longer_rows": "longer_rows.json",
     "shape_speed": "shape_speed.json",
 }
@@ -32,6 +33,10 @@ HEADS = {
     "probe": {
         "en": ["states of", "trained %", "untrained %"],
         "zh": ["谁的状态", "训练过 %", "未训练 %"],
+    },
+    "ordered": {
+        "en": ["states of", "trained %", "untrained %", "its own loss", "parameters", "tokens/s"],
+        "zh": ["谁的状态", "训练过 %", "未训练 %", "它自己的损失", "参数", "token/秒"],
     },
     "longer_rows": {
         "en": ["positions", "0 to 127", "128 to 255", "256 to 383", "384 to 511"],
@@ -70,6 +75,21 @@ def probe(found: dict[str, Any]) -> Cells:
     return [*cells, *([name, share(each), ""] for name, each in asked.items() if name.startswith("TF-IDF"))]
 
 
+def ordered(found: dict[str, Any]) -> Cells:
+    asked = found["probe"]
+    return [
+        [
+            name,
+            share(asked[name]),
+            share(asked[f"{name}, untrained"]),
+            f"{run['own']['eval/loss']:.3f}",
+            f"{run['parameters']['total']:,}",
+            f"{run['tokens_per_second']:,.0f}",
+        ]
+        for name, run in found["shapes"].items()
+    ]
+
+
 def longer_rows(found: dict[str, Any]) -> Cells:
     cells = []
     for name, model in found["models"].items():
@@ -88,4 +108,10 @@ def shape_speed(found: dict[str, Any]) -> Cells:
     ]
 
 
-TABLES = {"shapes": shapes, "probe": probe, "longer_rows": longer_rows, "shape_speed": shape_speed}
+TABLES = {
+    "shapes": shapes,
+    "probe": probe,
+    "ordered": ordered,
+    "longer_rows": longer_rows,
+    "shape_speed": shape_speed,
+}

@@ -1,16 +1,24 @@
-"""The table of what the cache saves when text is written; it holds no words but the names of recipes."""
+"""The tables about text that is written: what the cache saves, and what the Transformer makes of syllables."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Cells = list[list[str]]
-FILES = {"generate": "generate.json"}
+FILES = {"generate": "generate.json", "pinyin": "pinyin.json"}
 HEADS = {
     "generate": {
         "en": ["recipe", "size", "prompts", "with the cache, s", "read anew, s", "ratio", "tokens/s", "same texts"],
         "zh": ["配方", "规模", "提示数", "用缓存 秒", "每步重读 秒", "倍数", "token/秒", "相同的文本"],
-    }
+    },
+    "pinyin": {
+        "en": ["", "characters right %", "whole texts right %"],
+        "zh": ["", "正确的字 %", "完全正确的文本 %"],
+    },
+}
+WHO = {
+    "en": {"transformer": "transformer", "most_frequent": "the commonest character of each syllable"},
+    "zh": {"transformer": "transformer", "most_frequent": "每个音节最常见的字"},
 }
 
 
@@ -30,4 +38,13 @@ def generate(found: dict[str, Any], language: str) -> Cells:
     ]
 
 
-TABLES = {"generate": generate}
+def pinyin(found: dict[str, Any], language: str) -> Cells:
+    cells = []
+    for side, name in WHO[language].items():
+        low, high = found[side]["interval"]
+        right = f"{100 * found[side]['characters']:.2f} [{100 * low:.2f}, {100 * high:.2f}]"
+        cells.append([name, right, f"{100 * found[side]['texts']:.2f}"])
+    return cells
+
+
+TABLES = {"generate": generate, "pinyin": pinyin}

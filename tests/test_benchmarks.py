@@ -98,7 +98,9 @@ def test_tables_have_as_many_cells_as_heads():
     found |= dict.fromkeys(report_recipes.HEADS, compared)
     run = {"own": {}, "parameters": {"total": 7}, "planned_bytes": MEGABYTE, "tokens_per_second": 9.0}
     shapes = {"variants": [{**variant, "label": "bert"}], "shapes": {"bert": run}}
-    found |= {"shapes": shapes, "probe": shapes | {"probe": {"bert": share, "bert, untrained": share}}}
+    probed = {"probe": {"bert": share, "bert, untrained": share}}
+    found |= {"shapes": shapes, "probe": shapes | probed}
+    found["ordered"] = {"shapes": {"bert": run | {"own": {"eval/loss": 2.0}}}, **probed}
     stretches = {"by_seed": [[0.1, 0.2, 0.3, 0.4]], "accuracy": [0.1, 0.2, 0.3, 0.4], "interval": [[0.0, 1.0]] * 4}
     found |= {"longer_rows": {"models": {"nezha": stretches}}, "shape_speed": {"rows": [{**side, "name": "albert"}]}}
     for name in report.TABLES:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_run import corpus_in, tiny_recipe
 
-from benchmarks import probe, shapes
+from benchmarks import ordered, probe, shapes
 from maskery.checkpoint.model import Model
 from maskery.compare.variants import COMMON_TRAINING
 from maskery.system import System
@@ -80,3 +80,20 @@ def test_all_shapes_are_trained_alike(corpus):
         plain = each.recipe.plain()["training"]
         for key in ("optimizer", "lr", "warmup", "decay", "length"):
             assert plain[key] == COMMON_TRAINING[f"training.{key}"], (each.label, key)
+
+
+def test_shapes_that_read_in_an_order_are_trained_and_probed(corpus, tmp_path, monkeypatch):
+    monkeypatch.setitem(ordered.COMMON_TRAINING, "training.length", 16)
+    made = ordered.made_plan(corpus, 300, "tiny")
+    turns = ordered.turns_of(made, [0], tmp_path)
+    ordered.trained(made, turns, corpus)
+    assert [turn.contestant.label for turn in turns if turn.finished] == list(ordered.SHAPES) == list(ordered.FRAMES)
+    (tmp_path / "texts.tsv").write_text("text\tlabel\n" + "the cat\ta\nthe dog\tb\n" * 4, encoding="utf-8")
+    found = ordered.probes(turns, tmp_path, corpus, tmp_path / "texts.tsv", tmp_path / "texts.tsv")
+    assert set(found) == {f"{name}{how}" for name in ordered.SHAPES for how in ("", ", untrained")}
+    assert {each["n"] for each in found.values()} == {8}
+    specials, rows = corpus.tokenizer.specials, {}
+    for name, frame in ordered.FRAMES.items():
+        (rows[name],) = probe.ids_of(corpus.tokenizer, ["the"], *frame)
+    assert (rows["gpt2"][0], rows["gpt2"][-1]) == (specials.sep, specials.sep)
+    assert rows["xlnet"][-2:] == [specials.sep, specials.cls]
