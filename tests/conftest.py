@@ -13,6 +13,8 @@ from hypothesis import settings
 torch.set_num_threads(1)
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
+# Threads that wait for each other by spinning take the cores from whom they wait for, while other tests run beside.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
