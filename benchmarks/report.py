@@ -26,7 +26,7 @@ from benchmarks import (
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 FOLDERS = {"en": ROOT / "docs", "zh": ROOT / "docs" / "zh"}
-NAMES = ("benchmarks", "masking", "memory", "permutation", "recipes/transformer")
+NAMES = ("benchmarks", "masking", "memory", "permutation", "recipes/transformer", "recipes/bart")
 PAGES = {language: [folder / f"{name}.md" for name in NAMES] for language, folder in FOLDERS.items()}
 MIB = 2**20
 

@@ -1,11 +1,12 @@
-"""The tables about text that is written: what the cache saves, and what the Transformer makes of syllables."""
+"""The tables about text that is written: what the cache saves, what the Transformer makes of syllables, and BART of
+blanks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Cells = list[list[str]]
-FILES = {"generate": "generate.json", "pinyin": "pinyin.json"}
+FILES = {"generate": "generate.json", "pinyin": "pinyin.json", "blanks": "blanks.json", "blanks_shown": "blanks.json"}
 HEADS = {
     "generate": {
         "en": ["recipe", "size", "prompts", "with the cache, s", "read anew, s", "ratio", "tokens/s", "same texts"],
@@ -15,6 +16,8 @@ HEADS = {
         "en": ["", "characters right %", "whole texts right %"],
         "zh": ["", "正确的字 %", "完全正确的文本 %"],
     },
+    "blanks": {"en": ["", "like the original %"], "zh": ["", "与原文相同 %"]},
+    "blanks_shown": {"en": ["it read", "it wrote", "the original"], "zh": ["读到的", "写出的", "原文"]},
 }
 WHO = {
     "en": {"transformer": "transformer", "most_frequent": "the commonest character of each syllable"},
@@ -47,4 +50,22 @@ def pinyin(found: dict[str, Any], language: str) -> Cells:
     return cells
 
 
-TABLES = {"generate": generate, "pinyin": pinyin}
+SIDES = {
+    "en": {"written": "as it was written", "copied": "the text with the blanks left out"},
+    "zh": {"written": "写出来的", "copied": "去掉空白的原文"},
+}
+
+
+def blanks(found: dict[str, Any], language: str) -> Cells:
+    cells = []
+    for side, name in SIDES[language].items():
+        low, high = found[side]["interval"]
+        cells.append([name, f"{100 * found[side]['mean']:.1f} [{100 * low:.1f}, {100 * high:.1f}]"])
+    return cells
+
+
+def blanks_shown(found: dict[str, Any], language: str) -> Cells:
+    return [[each[key].replace("|", "\\|") for key in ("read", "written", "original")] for each in found["shown"]]
+
+
+TABLES = {"generate": generate, "pinyin": pinyin, "blanks": blanks, "blanks_shown": blanks_shown}
