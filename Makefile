@@ -42,8 +42,6 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.xlnet_speed
 	$(BIN)/python -m benchmarks.xl_evaluation
 	$(BIN)/python -m benchmarks.generate
-	$(BIN)/python -m benchmarks.permutation_correctness
-	$(BIN)/python -m benchmarks.xlnet_speed
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.masking_correctness
 	$(BIN)/python -m benchmarks.permutation_correctness
