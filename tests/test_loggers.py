@@ -25,11 +25,7 @@ SHORT = {"training__steps": STEPS, "training__eval_every": 3}
 PAGES = [Path(__file__).parent.parent / "docs" / page for page in ("guide/loggers.md", "zh/guide/loggers.md")]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")

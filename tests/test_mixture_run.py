@@ -1,7 +1,6 @@
 """Training on several corpora: resumed bitwise, refused under other weights, told and measured on the command line."""
 
 import json
-import os
 import re
 
 import pytest
@@ -33,11 +32,7 @@ STEPS = 12
 SHORT = {"training__steps": STEPS}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")

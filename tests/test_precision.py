@@ -1,7 +1,6 @@
 """Other numbers than float32: chosen with a reason, close in the loss, and never in what is saved."""
 
 import json
-import os
 from contextlib import nullcontext
 
 import pytest
@@ -18,11 +17,7 @@ from maskery.train.precision import Precision, choose
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Resuming is bitwise: from every step the rest of a run gives the same bytes as if it had never stopped."""
 
 import json
-import os
 import shutil
 from functools import cache
 
@@ -25,12 +24,7 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    """These tests stop runs, not machines."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """A run folder through its life: made, refused, resumed, damaged, finished."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -18,11 +17,7 @@ from maskery.train.folder import RunFolder
 SHORT = {"training__steps": 10}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_waiting_for_the_disk():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture(scope="module")
