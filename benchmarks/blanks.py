@@ -51,10 +51,9 @@ def measure(run: Path, corpus: Corpus, many: int, length: int) -> dict[str, Any]
     feed, model = Feed(recipe, corpus, 0, "heldout"), load(run)
     phase = feed.phases[0]
     batch = feed.make(0, phase, *feed.first(phase, many))
-    rows = []
+    wanted, rows = batch.decoder, []
+    assert wanted is not None, "a recipe with a decoder"
     for row in range(batch.size):
-        wanted = batch.decoder
-        assert wanted is not None
         read, copied = texts(corpus.tokenizer, batch.ids[row, : batch.length[row]].tolist())
         _, original = texts(corpus.tokenizer, wanted.ids[row, : wanted.length[row]].tolist())
         rows.append({"read": read, "original": original, "copied": likeness(copied, original)})
@@ -66,7 +65,6 @@ def measure(run: Path, corpus: Corpus, many: int, length: int) -> dict[str, Any]
         "length": length,
         "written": _mean([each["likeness"] for each in rows]),
         "copied": _mean([each["copied"] for each in rows]),
-        "whole": float(np.mean([each["written"] == each["original"] for each in rows])),
         "shown": [{key: each[key] for key in ("read", "original", "written")} for each in rows[:SHOWN]],
     }
 

@@ -12,36 +12,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from benchmarks import probe, report
-from benchmarks.shapes import SIZE, facts_of, paces, probed, untrained
+from benchmarks import report
+from benchmarks.shapes import SIZE, Frames, facts_of, paces, planned, probes
 from maskery import files
-from maskery.checkpoint.load import load
 from maskery.cli.compare import watch_of
-from maskery.compare.plan import Length, Plan, plan
+from maskery.compare.plan import Plan
 from maskery.compare.run import Turn, turns_of
-from maskery.compare.variants import COMMON_TRAINING, Variant
 from maskery.corpus.store import Corpus
 from maskery.errors import MaskeryError
 from maskery.train import machine
 from maskery.train.run import pretrain
 
 SHAPES = ("gpt2", "xlnet", "bart")
-FRAMES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "gpt2": (("sep",), ("sep",)),
-    "xlnet": ((), ("sep", "cls")),
-    "bart": (("cls",), ("sep",)),
-}
-"""The marks before and behind a text."""
-
-
-def made_plan(corpus: Corpus, tokens: int, size: str = SIZE) -> Plan:
-    return plan([Variant(name, name, dict(COMMON_TRAINING)) for name in SHAPES], corpus, Length(tokens), size, {}, 0)
+FRAMES: Frames = {"gpt2": (("sep",), ("sep",)), "xlnet": ((), ("sep", "cls"))}
 
 
 def trained(made: Plan, turns: list[Turn], corpus: Corpus) -> None:
@@ -51,23 +38,6 @@ def trained(made: Plan, turns: list[Turn], corpus: Corpus) -> None:
         if not turn.finished:
             loggers = watch.loggers(number, turn.name, recipe)
             pretrain(recipe, corpus, turn.run.path, resume=turn.run.path.exists(), loggers=loggers, say=watch.say)
-
-
-def probes(turns: list[Turn], out: Path, corpus: Corpus, train: Path, dev: Path) -> dict[str, Any]:
-    (train_texts, train_labels), (texts, labels) = probe.read(train), probe.read(dev)
-    found: dict[str, Any] = {}
-    for turn in turns:
-        name = turn.contestant.label
-        data = {
-            "train_ids": probe.ids_of(corpus.tokenizer, train_texts, *FRAMES[name]),
-            "test_ids": probe.ids_of(corpus.tokenizer, texts, *FRAMES[name]),
-            "train_labels": train_labels,
-            "test_labels": labels,
-        }
-        found[name] = probed(out, name, load(turn.run.path), data)
-        bare = untrained(turn.contestant.recipe, corpus)
-        found[f"{name}, untrained"] = probed(out, f"{name}-untrained", bare, data)
-    return found
 
 
 def main() -> int:
@@ -83,7 +53,7 @@ def main() -> int:
     machine.prepare()
     try:
         corpus = Corpus.open(options.corpus)
-        made = made_plan(corpus, options.tokens, options.size)
+        made = planned(SHAPES, corpus, options.tokens, options.size)
         turns = turns_of(made, [0], options.out)
         options.out.mkdir(parents=True, exist_ok=True)
         trained(made, turns, corpus)
@@ -92,7 +62,7 @@ def main() -> int:
             name: facts_of(each, turn.run.path, corpus)
             for (name, each), turn in zip(recipes.items(), turns, strict=True)
         }
-        found = probes(turns, options.out, corpus, options.train, options.dev)
+        found = probes(turns, options.out, corpus, (options.train, options.dev), FRAMES)
         for name, pace in paces(recipes, corpus).items():
             runs[name]["tokens_per_second"] = pace
     except MaskeryError as error:

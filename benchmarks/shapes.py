@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from maskery.checkpoint.whole import whole_of
 from maskery.cli.compare import watch_of
 from maskery.compare.ask import Examination
 from maskery.compare.plan import Length, Plan, plan
-from maskery.compare.run import compare, turns_of
+from maskery.compare.run import Turn, compare, turns_of
 from maskery.compare.variants import COMMON_TRAINING, Variant
 from maskery.corpus.store import Corpus
 from maskery.errors import MaskeryError
@@ -44,9 +45,13 @@ CHANGES: dict[str, dict[str, Any]] = {"albert": {"model.embedding": 128}}
 
 
 def made_plan(corpus: Corpus, tokens: int, size: str = SIZE) -> tuple[Plan, Examination]:
-    variants = [Variant(name, name, {**COMMON_TRAINING, **CHANGES.get(name, {})}) for name in SHAPES]
-    made = plan(variants, corpus, Length(tokens), size, {}, 0)
-    return made, Examination.of(COMMON, corpus, ROWS, (), {})
+    return planned(SHAPES, corpus, tokens, size), Examination.of(COMMON, corpus, ROWS, (), {})
+
+
+def planned(names: Sequence[str], corpus: Corpus, tokens: int, size: str) -> Plan:
+    """Recipes that read equally many tokens, alike in everything that is not the recipe."""
+    variants = [Variant(name, name, {**COMMON_TRAINING, **CHANGES.get(name, {})}) for name in names]
+    return plan(variants, corpus, Length(tokens), size, {}, 0)
 
 
 def facts_of(recipe: Recipe, run: Path, corpus: Corpus) -> dict[str, Any]:
@@ -94,26 +99,36 @@ def probed(out: Path, name: str, model: Model, data: dict[str, Any]) -> dict[str
     return found
 
 
-def probes(made: Plan, seed: int, out: Path, corpus: Corpus, train: Path, dev: Path) -> dict[str, Any]:
-    (train_texts, train_labels), (texts, labels) = probe.read(train), probe.read(dev)
-    data = {
-        "train_ids": probe.ids_of(corpus.tokenizer, train_texts),
-        "test_ids": probe.ids_of(corpus.tokenizer, texts),
-        "train_labels": train_labels,
-        "test_labels": labels,
-    }
+Frames = Mapping[str, tuple[Sequence[str], Sequence[str]]]
+"""Label -> the marks before and behind a text, where they are not [CLS] and [SEP]."""
+
+
+def probes(turns: list[Turn], out: Path, corpus: Corpus, files_of: tuple[Path, Path], frames: Frames) -> dict[str, Any]:
+    """What the probe finds in every run and in the same network untrained; trained on the first file, asked on the
+    second."""
+    (train_texts, train_labels), (texts, labels) = map(probe.read, files_of)
     found: dict[str, Any] = {}
-    for turn in turns_of(made, [seed], out):
-        label = turn.contestant.label
-        found[label] = probed(out, label, load(turn.run.path), data)
-        found[f"{label}, untrained"] = probed(
-            out, f"{label}-untrained", untrained(turn.contestant.recipe, corpus), data
-        )
+    for turn in turns:
+        name = turn.contestant.label
+        data = {
+            "train_ids": probe.ids_of(corpus.tokenizer, train_texts, *frames.get(name, ())),
+            "test_ids": probe.ids_of(corpus.tokenizer, texts, *frames.get(name, ())),
+            "train_labels": train_labels,
+            "test_labels": labels,
+        }
+        found[name] = probed(out, name, load(turn.run.path), data)
+        bare = untrained(turn.contestant.recipe, corpus)
+        found[f"{name}, untrained"] = probed(out, f"{name}-untrained", bare, data)
+    return found
+
+
+def characters(out: Path, files_of: tuple[Path, Path]) -> dict[str, Any]:
+    """What a bag of characters finds; what it found before is read."""
     kept = out / "probe-characters.json"
     if not kept.is_file():
+        (train_texts, train_labels), (texts, labels) = map(probe.read, files_of)
         files.write_json(kept, probe.characters(train_texts, train_labels, texts, labels))
-    found["TF-IDF of characters"] = json.loads(kept.read_text())
-    return found
+    return {"TF-IDF of characters": json.loads(kept.read_text())}
 
 
 def main() -> int:
@@ -132,7 +147,10 @@ def main() -> int:
         found = compare(made, [0], options.out, examination, watch_of(made, [0]))
         turns = turns_of(made, [0], options.out)
         runs = {turn.contestant.label: facts_of(turn.contestant.recipe, turn.run.path, corpus) for turn in turns}
-        asked = probes(made, 0, options.out, corpus, options.train, options.dev) if options.train else {}
+        asked: dict[str, Any] = {}
+        if options.train:
+            labelled = options.train, options.dev
+            asked = probes(turns, options.out, corpus, labelled, {}) | characters(options.out, labelled)
         for name, pace in paces({each.contestant.label: each.contestant.recipe for each in turns}, corpus).items():
             runs[name]["tokens_per_second"] = pace
     except MaskeryError as error:

@@ -83,13 +83,14 @@ def test_all_shapes_are_trained_alike(corpus):
 
 
 def test_shapes_that_read_in_an_order_are_trained_and_probed(corpus, tmp_path, monkeypatch):
-    monkeypatch.setitem(ordered.COMMON_TRAINING, "training.length", 16)
-    made = ordered.made_plan(corpus, 300, "tiny")
+    monkeypatch.setitem(shapes.COMMON_TRAINING, "training.length", 16)
+    made = shapes.planned(ordered.SHAPES, corpus, 300, "tiny")
     turns = ordered.turns_of(made, [0], tmp_path)
     ordered.trained(made, turns, corpus)
-    assert [turn.contestant.label for turn in turns if turn.finished] == list(ordered.SHAPES) == list(ordered.FRAMES)
+    assert [turn.contestant.label for turn in turns if turn.finished] == list(ordered.SHAPES)
     (tmp_path / "texts.tsv").write_text("text\tlabel\n" + "the cat\ta\nthe dog\tb\n" * 4, encoding="utf-8")
-    found = ordered.probes(turns, tmp_path, corpus, tmp_path / "texts.tsv", tmp_path / "texts.tsv")
+    labelled = tmp_path / "texts.tsv", tmp_path / "texts.tsv"
+    found = shapes.probes(turns, tmp_path, corpus, labelled, ordered.FRAMES)
     assert set(found) == {f"{name}{how}" for name in ordered.SHAPES for how in ("", ", untrained")}
     assert {each["n"] for each in found.values()} == {8}
     specials, rows = corpus.tokenizer.specials, {}

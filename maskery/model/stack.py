@@ -109,7 +109,8 @@ class Stack(nn.Module):
                 weights.append(seen)
         if self.norm is not None:
             x = self.norm(x)
-            states[-1:] = [x] * wanted
+            if wanted:
+                states[-1] = x
         asking = 0 if second is None else len(second.index)
         return Run(
             first=x[: len(x) - asking] if asking else x,

@@ -88,17 +88,17 @@ def chosen_that_are_gone(recipe: Recipe) -> Refusal | None:
 
 def target_without_pairs(recipe: Recipe) -> Refusal | None:
     rows = recipe.rows
-    if rows.decoder != "target" or (rows.two_segments and rows.kind != "one_or_two_segments"):
+    if rows.decoder != "target":
         return None
     if rows.kind == "one_or_two_segments":
-        return Refusal(
-            piece="rows.decoder",
-            reason='"target" is the second segment, which half of the rows of kind "one_or_two_segments" lack',
-            repair='rows.kind = "source_target" or "segment_pair", or rows.decoder = "text"',
-        )
+        lacking = f'which some rows of kind "{rows.kind}" lack'
+    elif rows.two_segments:
+        return None
+    else:
+        lacking = f'and rows.kind = "{rows.kind}" with rows.pair = "{rows.pair}" has none'
     return Refusal(
         piece="rows.decoder",
-        reason=f'"target" is the second segment, and rows.kind = "{rows.kind}" with rows.pair = "{rows.pair}" has none',
+        reason=f'"target" is the second segment, {lacking}',
         repair='rows.kind = "source_target", or rows.decoder = "text"',
     )
 
