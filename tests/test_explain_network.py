@@ -130,6 +130,11 @@ def test_both_languages_say_everything():
         network_words("fr")
 
 
+@pytest.mark.parametrize(("name", "hides"), [("bert", True), ("xlnet", False), ("gpt2", False), ("bart", True)])
+def test_a_mask_is_read_only_where_something_is_hidden(name, hides):
+    assert ("[MASK]" in texts(drawn(name, "en"))) == hides
+
+
 def test_every_choice_has_words():
     words = network_words("en")
     assert set(OBJECTIVES.names()) <= set(words.questions)

@@ -161,7 +161,7 @@ class _Painter:
         masks = isinstance(self.read, str) or self.read.corruption.rate > 0
         if rewritten:
             texts[2], marked = words.replaced, {2: "infilled"}
-        elif masks and ("next_token" not in whole.heads or whole.network.decoder is not None):
+        elif masks and (whole.network.decoder is not None or not {"next_token", "permuted_token"} & set(whole.heads)):
             texts[2], marked = words.hidden, {2: "mask"}
         label = words.model_reads if whole is self.whole else words.generator_reads
         return Cells(tuple(texts), label, marked)
