@@ -21,10 +21,10 @@ import numpy as np
 from benchmarks import report
 from maskery import files
 from maskery.checkpoint.load import load
-from maskery.compare.intervals import interval, resampled
 from maskery.corpus.store import Corpus
 from maskery.errors import MaskeryError
 from maskery.feed import Feed
+from maskery.inspection.bootstrap import interval, resampled
 from maskery.text.tokenizer import Tokenizer
 from maskery.train import machine
 from maskery.train.folder import RunFolder

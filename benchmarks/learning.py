@@ -88,7 +88,9 @@ def ours(made: Recipe, corpus: Corpus) -> tuple[Side, System]:
     system = System(made, corpus.vocabulary)
     system.initialise(0)
     optimizer = AdamW(system.named_parameters(), made.training)
-    trainer = Trainer(recipe=made, feed=Feed(made, corpus, 0), system=system, optimizer=optimizer, micro=[ROWS])
+    trainer = Trainer(
+        training=made.training, feed=Feed(made, corpus, 0), system=system, optimizer=optimizer, micro=[ROWS]
+    )
 
     def step(number: int, batch: Batch) -> None:
         system.train()

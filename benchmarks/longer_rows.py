@@ -33,13 +33,13 @@ from maskery.checkpoint.tensors import read_json
 from maskery.cli.compare import watch_of
 from maskery.cli.variants import parse_seeds
 from maskery.compare.ask import MASKED, SEED, Examination
-from maskery.compare.intervals import interval, resampled
 from maskery.compare.plan import Length, Plan, plan
 from maskery.compare.run import Turn, compare, turns_of
 from maskery.compare.variants import Variant
 from maskery.corpus.store import Corpus
 from maskery.errors import InputError, MaskeryError
 from maskery.feed import Feed
+from maskery.inspection.bootstrap import interval, resampled
 from maskery.model.config import POSITIONS
 from maskery.model.heads import TokenHead
 from maskery.model.transformer import inputs_of

@@ -26,10 +26,10 @@ import torch
 
 from benchmarks import report
 from maskery.checkpoint.load import load
-from maskery.compare.intervals import interval, resampled
 from maskery.corpus.store import Corpus
 from maskery.errors import MaskeryError
 from maskery.extras import optional
+from maskery.inspection.bootstrap import interval, resampled
 from maskery.recipes.recipe import recipe
 from maskery.text.training import KINDS
 from maskery.train import machine

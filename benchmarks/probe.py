@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from maskery.checkpoint.model import Model
-from maskery.compare.intervals import interval, resampled
+from maskery.inspection.bootstrap import interval, resampled
 from maskery.model.transformer import Hidden
 from maskery.text.tokenizer import Tokenizer
 

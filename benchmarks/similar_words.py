@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from maskery.compare.intervals import interval, resampled
+from maskery.inspection.bootstrap import interval, resampled
 from maskery.knowledge.spelling import spellings
 from maskery.knowledge.synonyms import filled_lines
 from maskery.knowledge.table import SimilarTable

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from maskery.picture import Picture as Picture
     from maskery.recipes.recipe import Recipe as Recipe
     from maskery.recipes.recipe import recipe as recipe
+    from maskery.tasks.estimator import Classifier as Classifier
+    from maskery.tasks.estimator import Regressor as Regressor
+    from maskery.tasks.finetune import finetune as finetune
     from maskery.text.tokenizer import Tokenizer as Tokenizer
     from maskery.train.loggers import Logger as Logger
     from maskery.train.run import Run as Run
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Batch": "maskery.batches",
+    "Classifier": "maskery.tasks.estimator",
     "Corpus": "maskery.corpus.store",
     "Logger": "maskery.train.loggers",
     "MaskeryError": "maskery.errors",
@@ -35,12 +39,14 @@ _HOME = {
     "Model": "maskery.checkpoint.model",
     "Picture": "maskery.picture",
     "Recipe": "maskery.recipes.recipe",
+    "Regressor": "maskery.tasks.estimator",
     "Run": "maskery.train.run",
     "StaticEncoder": "maskery.vectors.static",
     "Tokenizer": "maskery.text.tokenizer",
     "WordVectors": "maskery.words.vectors",
     "batch": "maskery.feed",
     "explain": "maskery.explain",
+    "finetune": "maskery.tasks.finetune",
     "generate": "maskery.writing.generate",
     "load": "maskery.checkpoint.load",
     "pretrain": "maskery.train.run",

@@ -2,6 +2,7 @@
 
 MaskeryError                 exit 1
 ├── InputError               exit 2: what the user gave cannot be used
+│   ├── ArgumentError        an argument of a Python call; also a ValueError, as libraries expect one
 │   ├── TextError            a text file (file and line)
 │   ├── CorpusError          a corpus folder
 │   ├── RecipeError          a recipe, a key or a value in it
@@ -43,6 +44,10 @@ class MaskeryError(Exception):
 
 class InputError(MaskeryError):
     exit_code = 2
+
+
+class ArgumentError(InputError, ValueError):
+    pass
 
 
 class TextError(InputError):

@@ -7,7 +7,13 @@ from typing import Any
 
 from maskery.errors import InputError
 
-EXTRAS = {"pyarrow": "parquet", "zstandard": "zstd", "tensorboardX": "tensorboard", "gensim": "words"}
+EXTRAS = {
+    "pyarrow": "parquet",
+    "zstandard": "zstd",
+    "tensorboardX": "tensorboard",
+    "gensim": "words",
+    "sklearn": "sklearn",
+}
 """Module -> the extra of this package that installs it."""
 
 

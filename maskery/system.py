@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,37 @@ class Read(NamedTuple):
     """The summed loss, where it is known already."""
 
 
-class System(nn.Module):
+class Trainable(nn.Module, ABC):
+    """What the training loop needs of a system: named losses as sums, and counts that are known before."""
+
+    weights: Mapping[str, float]
+    """What each loss counts, by its name."""
+    remembered: Memory | None = None
+    """What the rows of the last forward pass leave to the next rows of their lanes."""
+
+    @abstractmethod
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """Each loss's number of answers; known without a forward pass."""
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Each summed loss."""
+
+    @property
+    def comparisons(self) -> dict[str, Comparing]:
+        """The objectives that compare rows, of whatever micro-batch and rank."""
+        return {}
+
+    def vectors(self, batch: Batch) -> dict[str, Tensor]:
+        """What each of these will compare."""
+        return {}
+
+    @abstractmethod
+    def twin(self) -> Self:
+        """Another of the same kind, its numbers not yet set."""
+
+
+class System(Trainable):
     """Networks by role ("model" always, "generator" where the recipe has one) and heads by objective. `forward` gives
     sums; the loop divides."""
 
@@ -42,8 +73,7 @@ class System(nn.Module):
         self.objectives: Mapping[str, Objective] = objectives_of(recipe.objectives)
         self.weights = {name: config.weight for name, config in recipe.objectives.items()}
         self.rows = recipe.rows
-        self.remembered: Memory | None = None
-        """What the rows of the last forward pass leave to the next rows of their lanes."""
+        self.recipe = recipe
         shape = recipe.model.shape(vocabulary, recipe.visibility.kind, target_vocabulary)
         pooler = any(objective.needs_pooler for objective in self.objectives.values())
         self.networks = nn.ModuleDict({"model": Network(shape, pooler=pooler)})
@@ -53,6 +83,10 @@ class System(nn.Module):
         self.heads = nn.ModuleDict(
             {name: objective.head(self.asked(name).shape) for name, objective in self.objectives.items()}
         )
+
+    def twin(self) -> Self:
+        shape = self.network.shape
+        return type(self)(self.recipe, shape.vocabulary, shape.target_vocabulary)
 
     @property
     def network(self) -> Network:

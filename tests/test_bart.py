@@ -99,7 +99,7 @@ def test_every_noise_goes_with_the_same_text_to_write(noise, corpus):
 def test_dropout_ends_with_its_part_of_the_steps():
     made = tiny_recipe("bart", training__steps=10)
     trainer = Trainer.__new__(Trainer)
-    trainer.recipe = made
+    trainer.training = made.training
     drops = []
     for step in range(10):
         trainer.step = step

@@ -45,7 +45,7 @@ def offered(script, line):
 
 def test_verbs(script):
     assert offered(script, "maskery ") == list(VERBS)
-    assert offered(script, "maskery pre") == ["pretrain"]
+    assert offered(script, "maskery pre") == ["pretrain", "predict"]
     assert offered(script, "maskery --") == ["--help", "--version"]
     assert offered(script, "maskery corpus ")[:1] == ["build"]
     assert {"show", "diff"} <= set(offered(script, "maskery recipes "))

@@ -9,7 +9,6 @@ from small_run import TINY, corpus_in, tiny_recipe
 
 from maskery.cli.variants import parse_count, parse_seeds, parse_variant
 from maskery.compare.ask import Answers, Examination
-from maskery.compare.intervals import interval, resampled
 from maskery.compare.linear import PENALTY, fit
 from maskery.compare.plan import Length, plan
 from maskery.compare.report import facts, masked_table
@@ -18,6 +17,7 @@ from maskery.compare.run import compare
 from maskery.compare.variants import COMMON_TRAINING, PRESETS, Variant
 from maskery.errors import InputError
 from maskery.feed import Feed
+from maskery.inspection.bootstrap import interval, resampled
 from maskery.recipes.recipe import diff
 
 SETTINGS = {

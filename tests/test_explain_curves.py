@@ -12,10 +12,10 @@ from pages import SVG, check_page, check_svg, texts
 from run_folders import line_of, run_folder
 
 from maskery.errors import InputError, UnknownName
-from maskery.explain.axes import short_number, short_time, ticks, time_ticks
 from maskery.explain.curves import curves
 from maskery.explain.history import distinct_names, histories
 from maskery.explain.series import smoothed, stretches, thinned, window
+from maskery.picture.axes import short_number, short_time, ticks, time_ticks
 from maskery.train.run import Run
 
 NUMBER = st.floats(-1e6, 1e6, allow_subnormal=False)

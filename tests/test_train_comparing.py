@@ -30,7 +30,7 @@ def trainer(micro, **changes):
     system.initialise(0)
     system.train()
     return Trainer(
-        recipe, Feed(recipe, STORE, seed=1), system, AdamW(system.named_parameters(), recipe.training), [micro]
+        recipe.training, Feed(recipe, STORE, seed=1), system, AdamW(system.named_parameters(), recipe.training), [micro]
     )
 
 
@@ -136,7 +136,7 @@ def test_ranks_compare_what_one_would():
 
 def test_evaluation_does_not_depend_on_the_micro_batch():
     made = trainer(16)
-    feed = Feed(made.recipe, random_store(3, 12, heldout=range(6), sentences=(4, 9), tokens=(4, 14),
+    feed = Feed(made.feed.recipe, random_store(3, 12, heldout=range(6), sentences=(4, 9), tokens=(4, 14),
                 vocabulary=VOCABULARY), 1, "heldout")  # fmt: skip
     found = [evaluate(made.system, feed, 1, 16, micro, torch.device("cpu")) for micro in (16, 5, 1)]
     for other in found[1:]:

@@ -21,7 +21,7 @@ def trainer(micro, name="bert", **changes):
     system.initialise(0)
     system.train()
     feed = Feed(recipe, STORE, seed=1)
-    return Trainer(recipe, feed, system, AdamW(system.named_parameters(), recipe.training), [micro])
+    return Trainer(recipe.training, feed, system, AdamW(system.named_parameters(), recipe.training), [micro])
 
 
 def gradient(made, step=0):

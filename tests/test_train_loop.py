@@ -220,7 +220,7 @@ def trainer_of(corpus, micro=8, **changes):
     system = System(recipe, corpus.vocabulary)
     system.initialise(0)
     feed = Feed(recipe, corpus, recipe.training.seed)
-    return Trainer(recipe, feed, system, AdamW(system.named_parameters(), recipe.training), [micro])
+    return Trainer(recipe.training, feed, system, AdamW(system.named_parameters(), recipe.training), [micro])
 
 
 def weights_of(trainer):
@@ -328,7 +328,7 @@ class DyingFeed(Feed):
 
 def test_a_worker_that_dies_is_told(corpus):
     trainer = trainer_of(corpus)
-    trainer.feed, trainer.workers = DyingFeed(trainer.recipe, corpus, 0), 1
+    trainer.feed, trainer.workers = DyingFeed(trainer.feed.recipe, corpus, 0), 1
     with pytest.raises(TrainingError, match="a process that makes batches died") as caught:
         next(trainer.updates())
     assert "--workers 0" in caught.value.repair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,10 +89,11 @@ def write_model(
     generator: Beside | None = None,
     prefer: str | None = None,
     rows: RowsConfig | None = None,
+    labels: Sequence[str] = (),
 ) -> Saved:
     """Write config, weights and tokenizer into an existing folder. The manifest is left to the caller, who may have
     more files to add: `write_manifest(folder, names)`. `prefer` is the family to write where several will do; `rows`
-    are those of the training, if they are known."""
+    are those of the training, if they are known; `labels` are the names of a task's classes in their order."""
     shape, state = network.shape, state_of(network, heads)
     pad = None if tokenizer is None else tokenizer.specials.pad
     held = held_by(network, heads)
@@ -104,6 +105,8 @@ def write_model(
     config |= _tensorless_heads(config, choice.family, heads)
     if network.decoder is not None and origin is None:
         config |= _beginnings(choice.family, tokenizer, rows)
+    if labels:
+        config |= named_labels(labels)
     names = [CONFIG, WEIGHTS]
     files.write_json(folder / CONFIG, dict(sorted(config.items())))
     write_safetensors(folder / WEIGHTS, weights)
@@ -214,7 +217,10 @@ def _labels(chosen: HuggingFaceClass, state: Mapping[str, Tensor], before: Mappi
     names = before.get("id2label")
     if (isinstance(names, dict) and len(names) == number) or (names is None and before and number == 2):
         return {}
-    labels = [f"LABEL_{each}" for each in range(number)]
+    return named_labels([f"LABEL_{each}" for each in range(number)])
+
+
+def named_labels(labels: Sequence[str]) -> dict[str, Any]:
     return {
         "id2label": {str(n): label for n, label in enumerate(labels)},
         "label2id": {label: n for n, label in enumerate(labels)},
@@ -231,6 +237,7 @@ def save_model(
     generator: Beside | None = None,
     replace: bool = False,
     rows: RowsConfig | None = None,
+    labels: Sequence[str] = (),
 ) -> Saved:
     """Write a whole model folder. A path that exists is refused, unless it is an empty folder or to be replaced."""
     folder = Path(path).resolve()
@@ -239,9 +246,11 @@ def save_model(
             "something is there already", where=Path(path), repair="give a new path, or save(path, replace=True)"
         )
     if _is_empty(folder) or is_run(folder):
-        return _fill(folder, network, heads, tokenizer, origin, generator, rows)
+        return _fill(folder, network, heads, tokenizer, origin, generator, rows, labels)
     with files.new_folder(folder) as temporary:
-        saved = write_model(temporary, network, heads, tokenizer, origin=origin, generator=generator, rows=rows)
+        saved = write_model(
+            temporary, network, heads, tokenizer, origin=origin, generator=generator, rows=rows, labels=labels
+        )
         write_manifest(temporary, saved.files)
         if folder.exists():
             _keep_others(folder, temporary)
@@ -288,11 +297,14 @@ def _fill(
     origin: Origin | None,
     generator: Beside | None,
     rows: RowsConfig | None,
+    labels: Sequence[str] = (),
 ) -> Saved:
     """Put a model into an empty folder or a run's. config.json goes first and comes last: without it there is no
     model here, and a run stands for its newest checkpoint."""
     with files.scratch_folder(folder / "model", folder) as made:
-        saved = write_model(made, network, heads, tokenizer, origin=origin, generator=generator, rows=rows)
+        saved = write_model(
+            made, network, heads, tokenizer, origin=origin, generator=generator, rows=rows, labels=labels
+        )
         write_manifest(made, saved.files)
         with files.writing(folder):
             files.sync_inside(made)

@@ -50,6 +50,8 @@ class Model(nn.Module):
         """The network that filled gaps while this one was trained (ELECTRA); its embeddings are this one's."""
         self.rows: RowsConfig | None = None
         """The rows that it was trained with, where its folder is that of a run."""
+        self.labels: tuple[str, ...] = _labels_of(origin)
+        """The names of the classes of a task, in the order of its scores."""
         self.eval()
 
     @property
@@ -186,4 +188,14 @@ class Model(nn.Module):
             generator=None if second is None else Beside(second.network, second.heads, second.origin),
             replace=replace,
             rows=self.rows,
+            labels=() if self.labels == _labels_of(self.origin) else self.labels,
         )
+
+
+def _labels_of(origin: Origin | None) -> tuple[str, ...]:
+    """As config.json names them; nothing where it does not, or where numbers are missing."""
+    names = None if origin is None else origin.config.get("id2label")
+    if not isinstance(names, dict) or {str(key) for key in names} != {str(each) for each in range(len(names))}:
+        return ()
+    plain = {str(key): str(name) for key, name in names.items()}
+    return tuple(plain[str(each)] for each in range(len(plain)))

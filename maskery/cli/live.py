@@ -93,6 +93,9 @@ class Display(Logger):
         self._told, self._printed = clock(), 0
 
     def begin(self, run: Path, recipe: Recipe, step: int) -> None:
+        self.start()
+
+    def start(self) -> None:
         if self.console.is_terminal:
             self._live = Live(console=self.console, refresh_per_second=4, transient=True)
             self._live.start()

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from maskery.compare.ask import MASKED, Answers, Examination
-from maskery.compare.intervals import Numbers, interval, resampled
 from maskery.compare.plan import Contestant, Plan
 from maskery.compare.variants import COMMON_TRAINING
+from maskery.inspection.bootstrap import Numbers, interval, resampled
 from maskery.inspection.statistics import Interval, wilson
 from maskery.objectives.config import PAIR_OF
 

@@ -31,7 +31,7 @@ def text(source: Source, errors: Errors, tally: Tally) -> Lines:
 def jsonl(source: Source, errors: Errors, tally: Tally) -> Lines:
     for number, line in raw_lines(source, errors, tally):
         if line and not line.isspace():
-            record = _parse(line, source, number)
+            record = parse(line, source, number)
             texts = [_field(record, name, source, number) for name in wanted(source)]
             if "\\u" in line:
                 texts = [without_surrogates(each, errors, tally, source, number) for each in texts]
@@ -91,7 +91,8 @@ def without_surrogates(text: str, errors: Errors, tally: Tally, source: Source, 
     return cleaned
 
 
-def _parse(line: str, source: Source, number: int) -> Any:
+def parse(line: str, source: Source, number: int) -> Any:
+    """The JSON value on one line."""
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:

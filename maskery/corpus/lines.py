@@ -24,6 +24,8 @@ LONGEST_RECORD = 1 << 25
 """Bytes of one line or record; more is refused as soon as so many were read, so no file can fill the memory."""
 _SPLIT_LINE = r"put line breaks between its sentences: sed -E 's/([.!?]|。|！|？) */&\n/g' {name} > NEW"
 _SPLIT_RECORD = "split the document over several records"
+LARGEST_VALUE = 1 << 30
+"""Bytes of a file that has to be held as a whole."""
 TOO_LONG = f"more than {LONGEST_RECORD >> 20} MiB without an end"
 
 
@@ -84,6 +86,26 @@ def raw_lines(source: Source, errors: Errors, tally: Tally) -> Iterator[tuple[in
     except OSError as error:
         fix = "check the file"
         raise TextError(f"cannot be read ({error.strerror or error})", file=source.name, repair=fix) from None
+
+
+def whole_text(source: Source, errors: Errors, tally: Tally) -> str:
+    """A file that is one value and not lines, such as JSON over many lines."""
+    held, size = [], 0
+    try:
+        with open(source.path, "rb") as file:
+            for block in PACKINGS.get(source.packing)(file):
+                held.append(block)
+                size += len(block)
+                if size > LARGEST_VALUE:
+                    cause = f"the file is one value of more than {LARGEST_VALUE >> 30} GiB"
+                    raise TextError(cause, file=source.name, repair="write it as one JSON object on each line")
+    except Damaged as error:
+        raise TextError(str(error), file=source.name, repair="fetch or compress the file anew") from None
+    except OSError as error:
+        cause = f"cannot be read ({error.strerror or error})"
+        raise TextError(cause, file=source.name, repair="check the file") from None
+    tally.bytes_done += source.size
+    return _decode(b"".join(held), errors, tally, _Place(source, 1, 0, False)).removeprefix("\ufeff")
 
 
 class _TooLong(Exception):

@@ -25,6 +25,20 @@ def parquet(source: Source, errors: Errors, tally: Tally) -> Lines:
     tally.bytes_done = before + source.size
 
 
+def rows(source: Source) -> Iterator[dict[str, Any]]:
+    """Whole rows, whatever their columns hold."""
+    files, done = optional("pyarrow.parquet", "reading parquet files"), 0
+    try:
+        with files.ParquetFile(source.path) as opened:
+            for batch in opened.iter_batches(_ROWS, use_threads=False):
+                yield from batch.to_pylist()
+                done += batch.num_rows
+    except MaskeryError:
+        raise
+    except Exception as error:  # the library raises many kinds for bytes it refuses
+        raise _damaged(source, error, done) from None
+
+
 def _text(value: bytes | None, errors: Errors, tally: Tally, source: Source, number: int) -> str:
     if value is None:
         return ""
@@ -57,13 +71,14 @@ def _batches(source: Source) -> Iterator[tuple[list[tuple[bytes | None, ...]], f
     except MaskeryError:
         raise
     except Exception as error:  # the library raises many kinds for bytes it refuses
-        said = str(error).partition("\n")[0]
-        after = f" after row {done}" if done else ""
-        raise TextError(
-            f"this is no parquet file, or a damaged one{after} ({said})",
-            file=source.name,
-            repair="fetch or write the file anew",
-        ) from None
+        raise _damaged(source, error, done) from None
+
+
+def _damaged(source: Source, error: Exception, done: int) -> TextError:
+    said = str(error).partition("\n")[0]
+    after = f" after row {done}" if done else ""
+    cause = f"this is no parquet file, or a damaged one{after} ({said})"
+    return TextError(cause, file=source.name, repair="fetch or write the file anew")
 
 
 def _check_column(library: Any, schema: Any, name: str, source: Source) -> None:

@@ -31,7 +31,7 @@ def tsv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
 def _documents(source: Source, errors: Errors, tally: Tally, separator: str) -> Lines:
     columns: list[int] = []
     width = 0
-    for number, record in _records(source, errors, tally, separator):
+    for number, record in records(source, errors, tally, separator):
         if not columns:
             columns, width = [_column(record, name, source, number) for name in wanted(source)], len(record)
             if not source.field.isdecimal():
@@ -69,16 +69,16 @@ def _column(first: list[str], wanted: str, source: Source, number: int) -> int:
     return first.index(wanted)
 
 
-def _records(source: Source, errors: Errors, tally: Tally, separator: str) -> Iterator[tuple[int, list[str]]]:
+def records(source: Source, errors: Errors, tally: Tally, separator: str) -> Iterator[tuple[int, list[str]]]:
     """(Number of its first line, fields) of each record; blank lines between records are none."""
     # The module's own limit is for a field of all readers in this process; ours is for a record of this one.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
     feed = _Feed(source, errors, tally)
-    records = csv.reader(feed, delimiter=separator, strict=True)
+    parser = csv.reader(feed, delimiter=separator, strict=True)
     while True:
         feed.begin()
         try:
-            record = next(records, None)
+            record = next(parser, None)
         except csv.Error as error:
             _refuse(source, feed, str(error), separator)
         if record is None:

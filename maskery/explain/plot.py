@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskery.explain.axes import short_number, short_time, ticks, time_ticks
 from maskery.explain.history import Column
+from maskery.picture.axes import short_number, short_time, ticks, time_ticks
 from maskery.picture.svg import DASHES, Drawing, shortened, text_width
 from maskery.picture.theme import LIGHT, SERIES_LIGHT
 

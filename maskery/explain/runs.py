@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from maskery.explain.axes import short_time
 from maskery.explain.curves import curves
 from maskery.explain.history import History, Source, histories
 from maskery.explain.series import Column, smoothed, window
 from maskery.picture import Picture, report, table
+from maskery.picture.axes import short_time
 from maskery.recipes.recipe import diff
 
 _BARS = "▁▂▃▄▅▆▇█"

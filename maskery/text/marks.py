@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,21 @@ def without_marks(rust: RustTokenizer, names: Iterable[str]) -> RustTokenizer:
     plain = RustTokenizer.from_str(json.dumps(content))
     plain.encode_special_tokens = True
     return plain
+
+
+def with_names(rust: RustTokenizer, names: Mapping[str, str]) -> RustTokenizer:
+    """The same pieces with the same numbers, some of them under other names: marks from then on."""
+    content = json.loads(rust.to_str())
+    rest = [token for token in content["added_tokens"] if token["content"] not in names]
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    made = [{"id": rust.token_to_id(old), "content": new, **plain} for old, new in names.items()]
+    vocabulary = content["model"]["vocab"]
+    if isinstance(vocabulary, dict):
+        content["model"]["vocab"] = {names.get(piece, piece): number for piece, number in vocabulary.items()}
+    else:
+        content["model"]["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
+    content["added_tokens"] = sorted([*rest, *made], key=lambda token: int(token["id"]))
+    return RustTokenizer.from_str(json.dumps(content))
 
 
 def _is_mark(token: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
@@ -241,6 +241,12 @@ class Tokenizer:
         mark = {p for p in (self._added if learnt else self.pieces) if marks.CONTROL_MARK.fullmatch(p)}
         kept = [n for n, piece in enumerate(self.pieces) if piece and piece not in mark]
         return np.array([n for n in kept if n not in self.specials.ids], dtype=np.int64)
+
+    def with_names(self, names: Mapping[str, str]) -> Tokenizer:
+        """The same tokenizer, some pieces of which have other names; marked text that holds these means the pieces."""
+        made = Tokenizer(marks.with_names(self._marked, names), settings=self._settings, note=self.note)
+        made.target = self.target
+        return made
 
     def save(self, folder: str | Path, *, max_length: int | None = None, segments: bool = True) -> list[str]:
         """Write the files that `transformers.AutoTokenizer` opens; their names are returned.

@@ -29,11 +29,12 @@ from maskery.train.memory import MicroBatch, choose_micro, lane_bytes
 from maskery.train.ranks import Ranks
 
 Say = Callable[[str], None]
+Pretrainer = Trainer[System, Feed]
 
 
 def build_trainer(
     recipe: Recipe, corpus: Corpora, workers: int, say: Say, ranks: Ranks | None = None, fsdp: bool = False
-) -> Trainer:
+) -> Pretrainer:
     """A trainer at step 0. What is chosen is told."""
     training, device, ranks = recipe.training, machine.device(), ranks or Ranks()
     phases = phases_of(training)
@@ -48,7 +49,7 @@ def build_trainer(
         say(f"{training.steps} steps leave no step to {len(training.phases) - len(phases)} of the recipe's phases")
     chosen = [_micro(phase, system, feed, ranks, say) for phase in phases]
     return Trainer(
-        recipe=recipe,
+        training=training,
         feed=feed,
         system=system,
         optimizer=OPTIMIZERS.get(training.optimizer)(system.named_parameters(), training),
@@ -113,12 +114,12 @@ def rows_of_every_mode(feed: Feed) -> Batch:
     return feed.make(0, phase, epochs, numbers, with_every_mode(visibility, feed.modes(phase, epochs, numbers)))
 
 
-def require_no_leak(trainer: Trainer) -> None:
+def require_no_leak(trainer: Pretrainer) -> None:
     """Refuse a recipe whose targets can read their answers."""
     try:
         trainer.system.require_no_leak(rows_of_every_mode(trainer.feed))
     except RefusedError as error:
-        raise RefusedError(error.cause, where=f"recipe {trainer.recipe.name}", repair=error.repair) from None
+        raise RefusedError(error.cause, where=f"recipe {trainer.feed.recipe.name}", repair=error.repair) from None
 
 
 def begin_with(system: System, corpus: Corpora, path: str | Path, allow_pickle: bool, say: Say) -> None:

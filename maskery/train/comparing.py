@@ -16,14 +16,14 @@ from torch import Tensor
 
 from maskery.batches import Batch, Targets
 from maskery.objectives.protocol import Comparing
-from maskery.system import System
+from maskery.system import Trainable
 from maskery.train.ranks import Ranks
 
 Read = Callable[[int, Batch], dict[str, Tensor]]
 """The vectors of a micro-batch, given its number too."""
 
 
-def compared(system: System, batches: list[Batch], read: Read, ranks: Ranks, *, gradient: bool) -> list[Batch]:
+def compared(system: Trainable, batches: list[Batch], read: Read, ranks: Ranks, *, gradient: bool) -> list[Batch]:
     """The batches with the outcome of all comparisons in their targets. Every rank has to ask.
 
     One batch alone needs none: the objective compares its rows itself.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,11 +21,10 @@ from torch.utils.data import DataLoader, Dataset
 from maskery import randomness
 from maskery.batches import Batch
 from maskery.errors import NonFiniteError, TrainingError
-from maskery.feed import Feed
-from maskery.phases import phase_at
-from maskery.recipes.recipe import Recipe
-from maskery.system import System
+from maskery.phases import Phase, phase_at
+from maskery.system import Trainable
 from maskery.train.comparing import compared
+from maskery.train.config import TrainingConfig
 from maskery.train.lanes import LaneMemory
 from maskery.train.machine import Heap
 from maskery.train.optimizers import Optimizer
@@ -51,10 +50,20 @@ class Update:
     note: str = ""
 
 
+class Source(Protocol):
+    """Where batches come from."""
+
+    @property
+    def phases(self) -> tuple[Phase, ...]: ...
+    @property
+    def seed(self) -> int: ...
+    def micro_batches(self, step: int, rank: int, world: int, micro: int) -> list[Batch]: ...
+
+
 class _Steps(Dataset[list[Batch]]):
     """Step number -> its micro-batches; what worker processes compute ahead."""
 
-    def __init__(self, feed: Feed, micro: Sequence[int], rank: int, world: int) -> None:
+    def __init__(self, feed: Source, micro: Sequence[int], rank: int, world: int) -> None:
         self.feed, self.micro, self.rank, self.world = feed, tuple(micro), rank, world
 
     def __getitem__(self, step: int) -> list[Batch]:
@@ -73,7 +82,7 @@ def _leave_signals_to_the_main_process(_worker: int) -> None:
 
 
 def batches_from(
-    feed: Feed, start: int, stop: int, micro: Sequence[int], workers: int, rank: int = 0, world: int = 1
+    feed: Source, start: int, stop: int, micro: Sequence[int], workers: int, rank: int = 0, world: int = 1
 ) -> Generator[list[Batch]]:
     """The micro-batches of steps start..stop-1, made by `workers` processes (0: here) ahead of their use.
 
@@ -108,11 +117,15 @@ class Gradient(NamedTuple):
     tokens: int
 
 
+S = TypeVar("S", bound=Trainable)
+F = TypeVar("F", bound=Source)
+
+
 @dataclass
-class Trainer:
-    recipe: Recipe
-    feed: Feed
-    system: System
+class Trainer(Generic[S, F]):
+    training: TrainingConfig
+    feed: F
+    system: S
     optimizer: Optimizer
     micro: list[int]
     """Rows of one forward pass, for each phase."""
@@ -146,10 +159,10 @@ class Trainer:
             from maskery.train.shards import Sharded
 
             self.replicas = Sharded(self.system, self.ranks.world, self.device)
-            self.optimizer = type(self.optimizer)(self.system.named_parameters(), self.recipe.training)
+            self.optimizer = type(self.optimizer)(self.system.named_parameters(), self.training)
             self.optimizer.restore(moments)
 
-    def whole(self) -> tuple[System, dict[str, Tensor]]:
+    def whole(self) -> tuple[S, dict[str, Tensor]]:
         """System and moments in one piece, for writing; every rank has to ask, the first gets them."""
         moments = {name: whole(value) for name, value in self.optimizer.state().items()}
         if not self.fsdp:
@@ -157,14 +170,13 @@ class Trainer:
         state = {name: whole(value) for name, value in self.system.state_dict().items()}
         if not self.ranks.first:
             return self.system, moments
-        shape = self.system.network.shape
-        twin = System(self.recipe, shape.vocabulary, shape.target_vocabulary)
+        twin = self.system.twin()
         twin.load_state_dict(state)
         return twin, moments
 
     def updates(self) -> Iterator[Update]:
-        """One after another until the recipe's last step; after each, the trainer's state is that of its step."""
-        last = self.recipe.training.steps
+        """One after another until the last step; after each, the trainer's state is that of its step."""
+        last = self.training.steps
         self.spread()
         self.system.train(self._drops)
         heap = Heap(self.planned) if self.planned else None
@@ -195,12 +207,11 @@ class Trainer:
     @property
     def _drops(self) -> bool:
         """Whether the next step has dropout, which is all that training mode is about."""
-        training = self.recipe.training
-        return self.step < training.dropout_until * training.steps
+        return self.step < self.training.dropout_until * self.training.steps
 
     def _move(self, gradient: Gradient, began: float, note: str) -> Update:
         """Let the optimiser use the gradient; what it did."""
-        lr = rate(self.recipe.training, self.step + 1)
+        lr = rate(self.training, self.step + 1)
         self.optimizer.step(lr, self.step + 1)
         self.precision.went_well()
         self.memory.commit()
@@ -219,7 +230,7 @@ class Trainer:
     def _gradient(self, batches: list[Batch]) -> Gradient:
         """Leave the step's gradient, clipped, in the parameters."""
         self.spread()
-        counts = dict.fromkeys(self.system.objectives, 0)
+        counts = dict.fromkeys(self.system.weights, 0)
         for batch in batches:
             for name, count in self.system.counts(batch).items():
                 counts[name] += count
@@ -276,7 +287,7 @@ class Trainer:
         randomness.seed_dropout(randomness.key(self.feed.seed, "dropout", self.step, self.ranks.rank, number))
 
     def _clip(self, gradients: list[Tensor], norm: float) -> None:
-        limit = self.recipe.training.clip
+        limit = self.training.clip
         factor = limit / norm if limit and norm > limit else 1.0
         factor /= self.precision.scale
         if factor != 1.0:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from maskery.batches import Batch
-from maskery.system import System
+from maskery.system import Trainable
 
 
 class Replicas(Protocol):
@@ -35,7 +35,7 @@ class Replicas(Protocol):
 
 
 class Alone:
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: Trainable) -> None:
         self.system = system
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
@@ -55,7 +55,7 @@ class Alone:
 class Copied:
     """Every rank has all weights."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: Trainable) -> None:
         self.system = system
         self.wrapped = DistributedDataParallel(system, forward_sync_buffers=False, gradient_as_bucket_view=True)
 

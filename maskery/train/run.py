@@ -24,12 +24,12 @@ from maskery.knowledge.load import fingerprints
 from maskery.recipes.recipe import Recipe, diff
 from maskery.system import System
 from maskery.train import corpora, knowledge, machine, precision
-from maskery.train.build import Say, begin_with, build_trainer, require_no_leak
+from maskery.train.build import Pretrainer, Say, begin_with, build_trainer, require_no_leak
 from maskery.train.evaluate import evaluate
 from maskery.train.folder import RunFolder
 from maskery.train.lock import LOCK, locked
 from maskery.train.loggers import Logger, Loggers
-from maskery.train.loop import Trainer, Update
+from maskery.train.loop import Update
 from maskery.train.ranks import Ranks, joined, said_nowhere
 from maskery.train.stop import stop_requests
 
@@ -126,7 +126,7 @@ def _with_precision(recipe: Recipe, folder: RunFolder, ranks: Ranks, resume: boo
 
 
 def _first_state(
-    folder: RunFolder, trainer: Trainer, started: bool, source: str | None, allow_pickle: bool, say: Say
+    folder: RunFolder, trainer: Pretrainer, started: bool, source: str | None, allow_pickle: bool, say: Say
 ) -> dict[str, Any]:
     """The state to go on from, read by the first rank for all; weights and moments follow when training begins."""
 
@@ -135,7 +135,7 @@ def _first_state(
             state = _restore(folder, trainer, allow_pickle, say)
         else:
             state = _begin(trainer, source, allow_pickle, say)
-            folder.create(trainer.recipe, {**state, "finished": False})
+            folder.create(trainer.feed.recipe, {**state, "finished": False})
         return state, trainer.step, trainer.micro
 
     state, trainer.step, trainer.micro = trainer.ranks.from_first(read)
@@ -144,7 +144,7 @@ def _first_state(
     return state
 
 
-def _remembered(folder: RunFolder, trainer: Trainer) -> dict[str, Tensor]:
+def _remembered(folder: RunFolder, trainer: Pretrainer) -> dict[str, Tensor]:
     """What the lanes of the checkpoint that a run goes on from remember; before the first update nothing is."""
     if not trainer.step:
         return {}
@@ -215,13 +215,13 @@ def _hardly_begun(path: Path) -> bool:
     return left <= {"state.json", "checkpoints"} and not any((path / "checkpoints").glob("step-*"))
 
 
-def _begin(trainer: Trainer, source: str | None, allow_pickle: bool, say: Say) -> dict[str, Any]:
+def _begin(trainer: Pretrainer, source: str | None, allow_pickle: bool, say: Say) -> dict[str, Any]:
     """The state before the first update; the weights are new, or those of the model at `source`."""
     corpus = trainer.feed.corpus
     if source is not None:
         begin_with(trainer.system, corpus, source, allow_pickle, say)
     origin: dict[str, Any] = {} if source is None else {"from": source}
-    if known := fingerprints(trainer.recipe.knowledge):
+    if known := fingerprints(trainer.feed.recipe.knowledge):
         origin["knowledge"] = known
     return {"step": 0, "tokens": 0, **corpora.facts(corpus), "notes": [], **origin}
 
@@ -231,7 +231,7 @@ def _cut_metrics(folder: RunFolder, step: int, say: Say) -> None:
         say(f"{folder.metrics_file}: {damaged} damaged lines are left out")
 
 
-def _restore(folder: RunFolder, trainer: Trainer, allow_pickle: bool, say: Say) -> dict[str, Any]:
+def _restore(folder: RunFolder, trainer: Pretrainer, allow_pickle: bool, say: Say) -> dict[str, Any]:
     """The newest checkpoint that is whole, or the beginning."""
     points = folder.checkpoints()
     if not points:
@@ -261,13 +261,13 @@ def _restore(folder: RunFolder, trainer: Trainer, allow_pickle: bool, say: Say) 
 
 def _train(
     folder: RunFolder,
-    trainer: Trainer,
+    trainer: Pretrainer,
     corpus: Corpora,
     state: dict[str, Any],
     loggers: Loggers,
     say: Say,
 ) -> None:
-    training, ranks = trainer.recipe.training, trainer.ranks
+    training, ranks = trainer.training, trainer.ranks
     system: System | None = None
     heldout, remarks = corpora.heldout_of(trainer.feed)
     for remark in [*corpora.tell(trainer.feed), *knowledge.tell(trainer.feed), *remarks]:
@@ -310,9 +310,9 @@ def _log(folder: RunFolder) -> IO[str]:
     return open(folder.metrics_file, "a", encoding="utf-8")
 
 
-def _evaluated(trainer: Trainer, heldout: Feed) -> dict[str, float]:
+def _evaluated(trainer: Pretrainer, heldout: Feed) -> dict[str, float]:
     """Held-out figures; with shards every rank reads all rows, because all have to go through the network together."""
-    rows, micro = trainer.recipe.training.eval_rows, min(trainer.micro)
+    rows, micro = trainer.training.eval_rows, min(trainer.micro)
     ranks = Ranks() if trainer.fsdp else trainer.ranks
     found = evaluate(trainer.system, heldout, trainer.step, rows, micro, trainer.device, ranks)
     if trainer.replicas is not None:
@@ -320,7 +320,7 @@ def _evaluated(trainer: Trainer, heldout: Feed) -> dict[str, float]:
     return found
 
 
-def _save(folder: RunFolder, trainer: Trainer, corpus: Corpora, state: dict[str, Any]) -> System:
+def _save(folder: RunFolder, trainer: Pretrainer, corpus: Corpora, state: dict[str, Any]) -> System:
     """Write a checkpoint, by the first rank with the help of all; what it holds is returned."""
     system, moments = trainer.whole()
     memory = trainer.memory.whole(trainer.ranks)
@@ -328,7 +328,7 @@ def _save(folder: RunFolder, trainer: Trainer, corpus: Corpora, state: dict[str,
         state["machine"] = machine.facts(trainer.device, trainer.ranks.world, trainer.micro)
         if scale := trainer.precision.state():
             state["loss_scale"] = scale
-        folder.save(system, moments, corpus.tokenizer, state, trainer.recipe.training.keep, memory)
+        folder.save(system, moments, corpus.tokenizer, state, trainer.training.keep, memory)
         folder.write_state({**state, "finished": False})
     return system
 

@@ -12,13 +12,13 @@ from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forwar
 
 from maskery.batches import Batch
 from maskery.model.block import Block
-from maskery.system import System
+from maskery.system import Trainable
 
 
 class Sharded:
     """Every rank has a part of each weight, gradient and moment; a layer's weights come together when it is used."""
 
-    def __init__(self, system: System, world: int, device: torch.device) -> None:
+    def __init__(self, system: Trainable, world: int, device: torch.device) -> None:
         mesh = init_device_mesh(device.type, (world,))
         for block in layers_apart(system):
             fully_shard(block, mesh=mesh)
@@ -45,7 +45,7 @@ class Sharded:
         cast(FSDPModule, self.system).reshard()
 
 
-def layers_apart(system: System) -> list[Block]:
+def layers_apart(system: Trainable) -> list[Block]:
     """The layers that neither lend weights nor borrow them. The weights of the others are used outside of their owner's
     turn, so they come together with those of the embeddings, for the whole step."""
     blocks = [module for module in system.modules() if isinstance(module, Block)]

@@ -1,0 +1,107 @@
+"""`maskery evaluate`: how good a fine-tuned model is on a file of labelled text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maskery.cli.settings import HtmlOption, JsonOption
+from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, LabelOption, MetaOption, TextOption
+from maskery.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from maskery.tasks.judge.measure import Judgement
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="What maskery finetune wrote.")],
+    data: Annotated[Path, typer.Option("--data", metavar="F", help="Labelled text; of a folder, its dev file.")],
+    task: Annotated[str | None, typer.Option("--task", metavar="T", help="The run's own, for scripts.")] = None,
+    text: TextOption = None,
+    label: LabelOption = None,
+    meta: MetaOption = None,
+    header: HeaderOption = None,
+    format: FormatOption = None,
+    errors: ErrorsOption = None,
+    html: HtmlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell the metrics of the task with their 95 % intervals."""
+    from maskery.cli.output import emit_json, save_picture, say
+    from maskery.cli.task_files import asked, column_flags, read_as_learned
+    from maskery.tasks.finetune import judged
+    from maskery.tasks.judge.report import report
+    from maskery.tasks.model import TaskModel, read_task
+    from maskery.tasks.read.labels import require_known
+    from maskery.tasks.tags import Tags
+
+    if not run.is_dir():
+        raise InputError("there is no such run", where=run, repair="maskery evaluate RUN --data FILE")
+    config = read_task(run)
+    require_task(task, config.task, run)
+    flags = column_flags(text, label, meta, header, format, errors)
+    examples = read_as_learned(config, file_of(data), flags, labelled=True)
+    for note in examples.notes:
+        say(note)
+    require_known(examples, Tags.of_names(config.labels).kinds if config.task == "tag" else config.labels)
+    model = TaskModel.load(run)
+    judgement, evidence = judged(model, examples, asked(model, examples, "reading"))
+    if html is not None:
+        save_picture(report(judgement, run.resolve().name, evidence), html)
+    if as_json:
+        emit_json(plain(judgement))
+    else:
+        show(judgement)
+
+
+def require_task(asked: str | None, own: str, run: Path) -> None:
+    from maskery.tasks.examples import TASKS
+
+    if asked is not None and asked not in TASKS:
+        raise UnknownName("task", asked, TASKS)
+    if asked not in (None, own):
+        raise InputError(f"its task is {own}, not {asked}", where=run, repair=f"leave out --task, or --task {own}")
+
+
+def file_of(data: Path) -> Path:
+    """A file as it is; of a folder the development set, or else the test set, told."""
+    from maskery.cli.output import say
+    from maskery.tasks.read.folder import files_of
+
+    if not data.is_dir():
+        return data
+    files = files_of(data)
+    found = files.get("dev") or files.get("test")
+    if found is None:
+        raise InputError("there is no dev file and no test file", where=data, repair="--data FILE")
+    say(f"--data {found}: the folder's {'dev' if 'dev' in files else 'test'} file")
+    return found
+
+
+def plain(judgement: Judgement) -> dict[str, Any]:
+    """The figures for programs; one that cannot be told (an area of one class) is null."""
+    return {key: _finite(value) for key, value in judgement.plain().items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+def show(judgement: Judgement) -> None:
+    from maskery.cli.output import results, say
+    from maskery.tasks.judge.words import figure_text
+
+    width = max(map(len, judgement.metrics))
+    unit = "questions" if judgement.task == "rank" else "examples"
+    results().print(f"{judgement.task}, {judgement.n:,} {unit}; in brackets the 95 % interval")
+    for name, value in judgement.metrics.items():
+        low, high = judgement.intervals[name]
+        results().print(f"  {name:{width}}  {figure_text(value)}  [{figure_text(low)}, {figure_text(high)}]")
+    for note in judgement.notes:
+        say(note)

@@ -1,0 +1,117 @@
+"""`maskery predict`: what a fine-tuned model, or several together, say of each text of a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MetaOption, TextOption
+from maskery.errors import InputError
+
+if TYPE_CHECKING:
+    from maskery.tasks.examples import Examples
+    from maskery.tasks.model import TaskModel
+    from maskery.tasks.questions import Predicted
+    from maskery.tasks.settings import TaskConfig
+
+
+def predict(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="RUN... FILE", help="Runs (answers are averaged), and a file or - for stdin.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the answers to a file.")] = None,
+    text: TextOption = None,
+    meta: MetaOption = None,
+    header: HeaderOption = None,
+    format: FormatOption = None,
+    errors: ErrorsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all probabilities.")] = False,
+) -> None:
+    """Answer for each text: guid, answer, probability. The file is read with the columns of the run."""
+    from maskery.cli.output import say
+    from maskery.cli.task_answers import json_lines, records, tsv
+    from maskery.cli.task_files import column_flags
+    from maskery.tasks.together import averaged
+
+    *runs, file = paths
+    if not runs:
+        raise InputError(f"only {file} is given", repair="maskery predict RUN FILE (- reads texts from stdin)")
+    if out is not None and out.is_dir():
+        raise InputError("is a folder", where=out, repair="--out FILE")
+    flags = column_flags(text, None, meta, header, format, errors)
+    models = opened(runs)
+    examples = texts_of(models[0].config, file, flags)
+    found = averaged([(each.config, _told(run, each, examples)) for run, each in zip(runs, models, strict=True)])
+    for note in (*examples.notes, *found.notes):
+        say(note)
+    answers = records(examples, found, models[0].config.labels)
+    _hand_out(json_lines(answers) if as_json else tsv(answers), out, len(answers))
+
+
+def opened(runs: Sequence[str]) -> list[TaskModel]:
+    """The models; whether they can answer together is found before the first one's weights are read."""
+    from maskery.tasks.model import TaskModel, read_task
+    from maskery.tasks.together import require_alike
+
+    for run in runs:
+        if not Path(run).is_dir():
+            raise InputError("there is no such run", where=run, repair="maskery predict RUN... FILE: runs come first")
+    require_alike([(run, read_task(Path(run))) for run in runs])
+    return [TaskModel.load(run) for run in runs]
+
+
+def texts_of(config: TaskConfig, file: str, flags: dict[str, Any]) -> Examples:
+    from maskery.cli.task_files import read_as_learned
+
+    if file != "-":
+        return read_as_learned(config, Path(file), flags, labelled=False)
+    if flags:
+        raise InputError("stdin has texts and no columns", repair="leave out --text, --header and --format, or a file")
+    return _from_stdin(config)
+
+
+def _from_stdin(config: TaskConfig) -> Examples:
+    """One text a line; where a task reads several, a tab parts them."""
+    from maskery.cli.generate import read_lines
+    from maskery.cli.output import counted, say
+    from maskery.tasks.examples import Example, Examples
+
+    if config.task == "choice" or config.columns.meta:
+        why = "questions with choices" if config.task == "choice" else f"columns ({', '.join(config.columns.meta)})"
+        raise InputError(f"the run reads {why}, which a line of text cannot hold", repair="maskery predict RUN FILE")
+    lines, items = read_lines(None), []
+    for number, line in enumerate(lines, 1):
+        parts = tuple(line.split("\t")) if len(config.columns.text) > 1 else (line,)
+        example = Example(guid=f"line-{number}", texts=parts, file="stdin", line=number)
+        if not line.strip():
+            continue
+        if len(parts) != len(config.columns.text):
+            cause = f"{len(parts)} texts, and the run reads {', '.join(config.columns.text)}"
+            raise example.wrong(cause, "part the texts of a line by a tab")
+        items.append(example)
+    if not items:
+        raise InputError("there is no text", where="stdin", repair="write one a line")
+    if len(items) < len(lines):
+        say(f"{counted(len(lines) - len(items), 'empty line')} left out")
+    return Examples(task=config.task, fields=config.columns.text, items=tuple(items))
+
+
+def _told(run: str, model: TaskModel, examples: Examples) -> Predicted:
+    from maskery.cli.task_files import asked
+
+    return asked(model, examples, run)
+
+
+def _hand_out(text: str, out: Path | None, many: int) -> None:
+    from maskery import files
+    from maskery.cli.output import counted, say
+
+    if out is None:
+        sys.stdout.write(text)
+        return
+    files.write_text(out, text)
+    say(f"written: {out} ({counted(many, 'answer')})")

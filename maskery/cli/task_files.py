@@ -1,0 +1,79 @@
+"""Files that a fine-tuned model is asked about: the options that settle their columns, and reading them as it learned.
+
+What was found in the training file holds here too: the fields, the labels, which columns are numbers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from maskery.tasks.examples import Examples
+    from maskery.tasks.model import TaskModel
+    from maskery.tasks.questions import Predicted
+    from maskery.tasks.settings import TaskConfig
+
+TextOption = Annotated[str | None, typer.Option("--text", metavar="A,B", help="Columns of the texts, by name or 1, 2.")]
+LabelOption = Annotated[str | None, typer.Option("--label", metavar="C", help="The column of the labels.")]
+MetaOption = Annotated[str | None, typer.Option("--meta", metavar="A,B", help="Columns to join to the text's vector.")]
+HeaderOption = Annotated[str | None, typer.Option("--header", help="auto, yes or no.")]
+FormatOption = Annotated[
+    str | None, typer.Option("--format", metavar="F", help="text, tsv, csv, jsonl, json, parquet or conll.")
+]
+ErrorsOption = Annotated[str | None, typer.Option("--errors", help="Bytes that are no UTF-8: strict or replace.")]
+
+
+def column_flags(
+    text: str | None,
+    label: str | None,
+    meta: str | None,
+    header: str | None,
+    format: str | None,
+    errors: str | None,
+) -> dict[str, Any]:
+    """The flags as keys of task.toml; those that were not given are not there."""
+    listed = {
+        f"columns.{name}": [each.strip() for each in value.split(",") if each.strip()]
+        for name, value in (("text", text), ("meta", meta))
+        if value is not None
+    }
+    single = {"label": label, "header": header, "format": format, "errors": errors}
+    return listed | {f"columns.{name}": value for name, value in single.items() if value is not None}
+
+
+def read_as_learned(config: TaskConfig, path: Path, flags: dict[str, Any], labelled: bool) -> Examples:
+    """The examples of a file as the run's own columns say, where `flags` (`column_flags`) say nothing else."""
+    from maskery.cli.task_settings import checked
+    from maskery.tasks.read.columns import Seen
+    from maskery.tasks.read.files import read_examples
+    from maskery.tasks.read.sources import format_of
+
+    own = config.columns
+    kept: dict[str, Any] = {"columns.meta": list(own.meta), "columns.errors": own.errors}
+    if labelled or not own.label.isdecimal():  # files without labels may have fewer columns: a number means nothing
+        kept["columns.label"] = own.label
+    if format_of(path) is None:
+        kept["columns.format"] = own.format
+    columns = checked(kept | flags).columns
+    numbers = tuple(column.name for column in config.meta.columns if column.categories is None)
+    seen = Seen(fields=own.text, labels=config.labels if config.task != "tag" else (), numbers=numbers)
+    return read_examples(path, config.task, "dev" if labelled else "test", columns, labelled=labelled, seen=seen)
+
+
+def asked(model: TaskModel, examples: Examples, label: str) -> Predicted:
+    """The model's answers, with a bar where it takes long; what was cut is told."""
+    from maskery.cli.output import late_progress, say
+
+    feed = model.feed(examples, say)
+    done = 0
+    with late_progress(label, len(feed.rows)) as told:
+
+        def more(rows: int) -> None:
+            nonlocal done
+            done += rows
+            told(done)
+
+        return model.answers(feed, more)

@@ -1,0 +1,47 @@
+"""The options of `maskery finetune`, one a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="T", help="classify, pair, regress, multilabel, tag, qa, choice or rank; found if left out."
+    ),
+]
+ProcessorOption = Annotated[
+    str | None, typer.Option("--processor", metavar="FILE.py:CLASS", help="Your own code reads the data; it is run.")
+]
+EpochsOption = Annotated[
+    float | None, typer.Option("--epochs", metavar="N", help="Times that all examples are read; 3.")
+]
+TruncateOption = Annotated[
+    str | None, typer.Option("--truncate", help="What stays of a long text: head, tail or head+tail.")
+]
+WindowsOption = Annotated[
+    int | None, typer.Option("--windows", metavar="N", help="Long texts in windows that overlap by N tokens.")
+]
+PoolOption = Annotated[
+    str | None, typer.Option("--pool", help="What is read off: first, mean, max, firsts, last_four, mix, attention ...")
+]
+PatienceOption = Annotated[
+    int | None, typer.Option("--patience", metavar="N", help="End after N evaluations without a better one.")
+]
+TaskSetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of task.toml, e.g. head.dropout=0.2.")
+]
+DataOption = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Holds train.tsv, dev.tsv ...")]
+TrainOption = Annotated[Path | None, typer.Option("--train", metavar="F", help="A file to learn from.")]
+DevOption = Annotated[Path | None, typer.Option("--dev", metavar="F", help="A file that tells the best model.")]
+TestOption = Annotated[Path | None, typer.Option("--test", metavar="F", help="A file to answer at the end.")]
+BatchOption = Annotated[int | None, typer.Option("--batch", metavar="N", help="Examples of one update; 32.")]
+LrOption = Annotated[float | None, typer.Option("--lr", metavar="RATE", help="The highest rate; 5e-5.")]
+LengthOption = Annotated[int | None, typer.Option("--length", metavar="N", help="Slots of a row at most.")]
+FreezeOption = Annotated[bool, typer.Option("--freeze", help="Train only what stands on top of the encoder.")]
+CrfOption = Annotated[bool, typer.Option("--crf", help="tag: score neighbouring tags together.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Of everything that is drawn.")]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]

@@ -1,0 +1,117 @@
+"""What stands on top of what was read: layers, dropout, and one matrix to the answers; columns beside the text.
+
+    x -> [dropout, matrix, norm, activation] for each layer -> dropout -> matrix -> scores
+
+Several dropouts (`samples`) share all matrices: each thins what the last matrix reads in its own way, and the mean of
+their losses is taken (multi-sample dropout). Without dropout they are one.
+
+Shapes: n rows or slots, D what is read, C classes, S samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from maskery.errors import InputError
+from maskery.model.dropout import dropout, level
+from maskery.model.linear import Linear, Norm
+from maskery.tasks.settings import HeadConfig, LayerConfig
+
+META_WIDTH = 32
+"""Numbers that stand for a category."""
+_EPS = 1e-12
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "none": lambda x: x,
+}
+
+
+class Layer(nn.Module):
+    def __init__(self, width: int, config: LayerConfig) -> None:
+        super().__init__()
+        self.dense = Linear(width, config.width)
+        self.norm = Norm(config.width, _EPS) if config.norm else None
+        self.activation = _ACTIVATIONS[config.activation]
+        self.dropout = config.dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.dense(dropout(x, self.dropout if self.training else 0.0))
+        return self.activation(y if self.norm is None else self.norm(y))
+
+
+class Head(nn.Module):
+    def __init__(self, width: int, classes: int, config: HeadConfig, *, bias: bool = True) -> None:
+        super().__init__()
+        widths = [width, *(layer.width for layer in config.layers)]
+        self.layers = nn.ModuleList(Layer(*each) for each in zip(widths[:-1], config.layers, strict=True))
+        self.answer = Linear(widths[-1], classes, bias=bias)
+        self.dropout, self.samples = config.dropout, config.samples
+
+    def draws(self, x: Tensor) -> tuple[Tensor, ...]:
+        """(n,D) -> (n,C), one for each dropout; one alone where nothing is dropped."""
+        for layer in self.layers:
+            x = layer(x)
+        p = self.dropout if self.training else 0.0
+        return tuple(self.answer(dropout(x, p)) for _ in range(self.samples if level(p) else 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n,D) -> (n,C), the mean of the dropouts."""
+        return mean(self.draws(x))
+
+    def total(self, x: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+        """The summed loss: the mean over the dropouts of what `loss` says of their scores (n,C)."""
+        return mean([loss(scores) for scores in self.draws(x)])
+
+
+def mean(several: Sequence[Tensor]) -> Tensor:
+    return several[0] if len(several) == 1 else torch.stack(tuple(several)).mean(0)
+
+
+def head_of(width: int, classes: int, config: HeadConfig | None = None, *, bias: bool = True) -> Head:
+    """A head, its numbers not yet set."""
+    return Head(width, classes, config or HeadConfig(), bias=bias)
+
+
+class MetaJoin(nn.Module):
+    """Columns beside the text, put behind its vector: categories by an embedding, quantities as they are."""
+
+    def __init__(self, sizes: Sequence[int], quantities: int = 0, width: int = META_WIDTH) -> None:
+        """`sizes`: the number of categories of each such column."""
+        super().__init__()
+        self.tables = nn.ParameterList(nn.Parameter(torch.empty(size, width)) for size in sizes)
+        self.quantities = quantities
+        self.added = len(sizes) * width + quantities
+        """By how much it makes a vector longer."""
+
+    def forward(self, x: Tensor, categories: Tensor, quantities: Tensor) -> Tensor:
+        """(n,D), (n,k) numbers of categories, (n,q) -> (n, D + added)"""
+        if categories.shape[1] != len(self.tables) or quantities.shape[1] != self.quantities:
+            raise InputError(
+                f"{categories.shape[1]} categories and {quantities.shape[1]} quantities a row, and the model was made "
+                f"for {len(self.tables)} and {self.quantities}",
+                repair="give the columns of the training data",
+            )
+        found = [self._vectors(number, categories[:, number]) for number in range(len(self.tables))]
+        return torch.cat([x, *(each.to(x.dtype) for each in found), quantities.to(x.dtype)], 1)
+
+    def _vectors(self, column: int, numbers: Tensor) -> Tensor:
+        return F.embedding(numbers, self.tables[column])
+
+
+def both_orders(states: Tensor) -> Tensor:
+    """Of texts that are read in both orders, rows a-b and b-a beside each other, (2n,D) -> (n,D): the sum, so that
+    exchanging the texts changes nothing (GPT's similarity)."""
+    if len(states) % 2:
+        raise InputError(f"{len(states)} rows are no pairs of orders", repair="give each pair in both orders")
+    return states[0::2] + states[1::2]
+
+
+def with_language_model(task: Tensor, language: Tensor, weight: float) -> Tensor:
+    """GPT's L3 = L2 + weight * L1, of means: each sum divided by its own count."""
+    return task + weight * language

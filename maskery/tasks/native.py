@@ -1,0 +1,126 @@
+"""The head that a family itself puts on top for a task: where a task needs no other, its folder opens as
+`AutoModelFor...`, and one that Hugging Face tools have written opens here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from maskery.checkpoint.families import FAMILIES
+from maskery.checkpoint.heads import EVERY, FIRST, LAST, TASKS, WRITTEN, task_head
+from maskery.checkpoint.model import Model
+from maskery.model.config import Shape
+from maskery.model.heads import ClassHead, TwoLayerHead
+from maskery.tasks.framing.frame import longest_row
+from maskery.tasks.heads import Head
+from maskery.tasks.settings import ColumnsConfig, HeadConfig, LayerConfig, ReadConfig, TaskConfig, TaskRowsConfig
+
+KINDS = {
+    "classify": "sequence_class",
+    "pair": "sequence_class",
+    "regress": "sequence_class",
+    "multilabel": "sequence_class",
+    "rank": "sequence_class",
+    "choice": "choice",
+    "tag": "token_class",
+    "qa": "answer_span",
+}
+"""Task -> how the names of its heads begin."""
+_TOLD = {"token_class": "tag", "answer_span": "qa", "choice": "choice"}
+_PROBLEMS = {"regression": "regress", "multi_label_classification": "multilabel"}
+"""Hugging Face's names of what else than one class of several a head may say."""
+PROBLEMS = {task: name for name, task in _PROBLEMS.items()}
+USUAL = 512
+"""Slots of a row at most, where a model reads any number."""
+
+
+@dataclass(frozen=True)
+class Native:
+    name: str
+    pool: str
+    layers: tuple[LayerConfig, ...] = ()
+    bias: bool = True
+
+
+def native_head(model: Model, task: str, dropout: float) -> Native:
+    """The head of the model's family; of a family without one, or of our own type, the nearest."""
+    kind, shape = KINDS[task], model.config
+    name = next((each for each in _heads_of(model.family, shape) if each.startswith(kind)), "")
+    if not name:
+        name = kind if model.network.pooler is not None or kind in EVERY else _without_pooler(kind, shape)
+    return _described(name, shape, dropout)
+
+
+def _heads_of(family: str, shape: Shape) -> list[str]:
+    if family not in FAMILIES:
+        return []
+    held = [each for every in FAMILIES[family].classes for each in every.ours(shape)]
+    return list(dict.fromkeys(name.split(".")[1] for name in held if name.startswith("heads.")))
+
+
+def _without_pooler(kind: str, shape: Shape) -> str:
+    """A model that reads in an order has read everything at its last slot, any other at its first."""
+    ordered = shape.visibility == "causal" or bool(shape.decoder)
+    return f"{kind}_last" if ordered and kind == "sequence_class" else f"{kind}_tanh" if ordered else f"{kind}_gelu"
+
+
+def _described(name: str, shape: Shape, dropout: float) -> Native:
+    activations = {**FIRST, **WRITTEN}
+    if name in activations:
+        layer = LayerConfig(width=shape.width, activation=activations[name], dropout=dropout)
+        return Native(name, "first" if name in FIRST else "last", (layer,))
+    if name in LAST:
+        return Native(name, "last", bias=False)
+    return Native(name, "pooler")
+
+
+def is_native(config: TaskConfig, native: Native) -> bool:
+    """Whether a task has nothing on top but its family's head."""
+    head = HeadConfig(layers=native.layers, dropout=config.head.dropout)
+    same = config.head.layers == head.layers and not config.head.crf and not config.meta.columns
+    return (
+        same and (config.task in ("tag", "qa") or config.read.pool == native.pool) and config.rows.towers == "one_row"
+    )
+
+
+def told_task(model: Model) -> TaskConfig | None:
+    """The task that a model's own head does, where its folder tells no more; None: it has no such head."""
+    config = {} if model.origin is None else model.origin.config
+    name = next((each for each in model.heads if each in TASKS), "")
+    kind = next((kind for kind in KINDS.values() if name.startswith(kind)), "")
+    if not kind:
+        return None
+    task = _TOLD.get(kind) or _PROBLEMS.get(str(config.get("problem_type")), "classify")
+    if kind == "sequence_class" and task == "classify" and len(model.labels) == 1:
+        task = "regress"
+    native = native_head(model, task, HeadConfig().dropout)
+    most = longest_row(model) or USUAL
+    return TaskConfig(
+        task=task,
+        labels=model.labels if task in ("classify", "multilabel", "tag") else (),
+        columns=ColumnsConfig(text=("context", "question") if task in ("qa", "choice") else ("text",)),
+        rows=TaskRowsConfig(length=min(most, USUAL)),
+        read=ReadConfig(pool=native.pool) if task not in ("tag", "qa") else ReadConfig(),
+        head=HeadConfig(layers=native.layers),
+    )
+
+
+def written_head(native: Native, shape: Shape, head: Head) -> nn.Module:
+    """The head as the family's class has it."""
+    made = task_head(native.name, shape, head.answer.weight.shape[0])
+    if isinstance(made, TwoLayerHead):
+        made.dense.load_state_dict(head.layers[0].dense.state_dict())  # type: ignore[union-attr]
+        made.answer.load_state_dict(head.answer.state_dict())
+    elif isinstance(made, ClassHead):
+        made.dense.load_state_dict(head.answer.state_dict())
+    return made
+
+
+def take_head(module: nn.Module, head: Head) -> None:
+    """The numbers of a family's head into ours."""
+    if isinstance(module, TwoLayerHead):
+        head.layers[0].dense.load_state_dict(module.dense.state_dict())  # type: ignore[union-attr]
+        head.answer.load_state_dict(module.answer.state_dict())
+    elif isinstance(module, ClassHead):
+        head.answer.load_state_dict(module.dense.state_dict())

@@ -1,0 +1,133 @@
+"""A file of labelled text to examples, whatever its format.
+
+    train = read_examples(Path("train.tsv"), "classify", "train", ColumnsConfig())
+
+`Examples.notes` tells what was found by itself: header, columns, labels, what was repaired and what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from maskery.corpus.lines import Tally
+from maskery.corpus.sources import Source
+from maskery.errors import TextError, UnknownName
+from maskery.tasks.examples import TASKS, Examples
+from maskery.tasks.read import choices, questions, rows, tagged
+from maskery.tasks.read.columns import Seen
+from maskery.tasks.read.names import plain
+from maskery.tasks.read.sources import FORMATS, TAG, format_of, holds_tokens, json_value, source_of
+from maskery.tasks.read.table import Table, load, of_records
+from maskery.tasks.read.values import counted
+from maskery.tasks.settings import ColumnsConfig
+
+LABELLED = ("train", "dev")
+"""Splits whose examples must have labels; those of others may."""
+_NOTHING_SEEN = Seen()
+
+
+def read_examples(
+    path: Path,
+    task: str | None,
+    split: str,
+    columns: ColumnsConfig,
+    *,
+    labelled: bool | None = None,
+    seen: Seen = _NOTHING_SEEN,
+) -> Examples:
+    """The examples of one file. Without a task, it is found and told.
+
+    `labelled`: True, every example has to have a label; False, none is read; None, as the split wants it.
+    `seen` is what the model learned from: which fields, which labels.
+    """
+    if task is not None and task not in TASKS:
+        raise UnknownName("task", task, TASKS)
+    source = source_of(Path(path), columns.format)
+    needed = True if labelled is None and split in LABELLED else labelled
+    notes = []
+    if not columns.format and format_of(source.path) is None:
+        notes.append(f"read as plain text: the name tells no format; --format would ({', '.join(FORMATS)})")
+    found = _read(source, task, split, columns, needed, seen, notes)
+    if task is not None and found.task != task:
+        cause = f"the file is one for the task {found.task}, not for {task}"
+        raise TextError(cause, file=source.name, repair=f"--task {found.task}, or another file")
+    told = (counted(len(found), "examples"), *notes, *found.notes)
+    return replace(found, notes=tuple(f"{source.path.name}: {note}" for note in told))
+
+
+def _read(
+    source: Source, task: str | None, split: str, columns: ColumnsConfig, labelled: bool | None, seen: Seen,
+    notes: list[str],
+) -> Examples:  # fmt: skip
+    if holds_tokens(source, task):
+        return tagged.of_lines(source, split, columns, labelled, columns.errors)
+    if source.format == "json":
+        value = json_value(source, columns.errors, Tally())
+        if value is not None:
+            return _of_value(value, source, task, split, columns, labelled, seen)
+        notes.append("JSON with one object on each line")
+        source = replace(source, format="jsonl")
+    if source.format == "text":
+        source = replace(source, format="tsv")
+    asked = (*columns.text, columns.label, *columns.meta, *seen.fields)
+    table = load(source, columns.header, [name for name in asked if name], seen.labels, columns.errors)
+    return _of_table(table, task, split, columns, labelled, seen)
+
+
+def _of_value(
+    value: Any, source: Source, task: str | None, split: str, columns: ColumnsConfig, labelled: bool | None, seen: Seen
+) -> Examples:
+    """A file that is one JSON value: SQuAD, C3, or a list of records."""
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
+        held = value["data"]
+        if not (held and isinstance(held[0], dict) and "paragraphs" not in held[0]):
+            return questions.of_squad(value, source.name, split, labelled)
+        value = held
+    if choices.is_c3(value):
+        return choices.of_c3(value, source.name, split, labelled)
+    if isinstance(value, list) and not value:
+        raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
+    if not isinstance(value, list) or not all(isinstance(record, dict) for record in value):
+        cause = "the JSON is of no form that is known: SQuAD's, C3's, or a list of objects"
+        raise TextError(cause, file=source.name, repair="write one object on each line and call the file .jsonl")
+    return _of_table(of_records(source, ((0, record) for record in value)), task, split, columns, labelled, seen)
+
+
+def _of_table(
+    table: Table, task: str | None, split: str, columns: ColumnsConfig, labelled: bool | None, seen: Seen
+) -> Examples:
+    kind = task or _kind(table)
+    if kind == "qa":
+        return questions.of_table(table, split, labelled)
+    if kind == "choice":
+        return choices.of_table(table, split, labelled)
+    if kind == "tag":
+        return tagged.of_table(table, split, columns, labelled)
+    return rows.of_table(table, task, split, columns, labelled, seen)
+
+
+def _kind(table: Table) -> str | None:
+    """The task that only one form of table is for; None for those of texts and a label."""
+    first = dict(zip(map(plain, table.names), table.rows[0].cells, strict=True)) if table.header else {}
+    if {"context", "question", "answers"} <= set(first):
+        return "qa"
+    if "question" in first and any(isinstance(first.get(name), list) for name in choices.CHOICES):
+        return "choice"
+    spans = any(isinstance(first.get(name), dict) for name in ("label", "labels"))
+    marks = any(isinstance(first.get(name), list) for name in ("entities", "spans", "annotations"))
+    tokens = any(name in first for name in ("tokens", "words")) and any(name in first for name in ("tags", "ner_tags"))
+    return "tag" if spans or marks or tokens or any(map(_tags, zip(*_cells(table), strict=True))) else None
+
+
+def _cells(table: Table) -> list[tuple[Any, ...]]:
+    return [row.cells for row in table.rows[:200]]
+
+
+def _tags(cells: Sequence[Any]) -> bool:
+    """Whether every cell of a column is the tags of a sentence."""
+    parts = [part for cell in cells if isinstance(cell, str) for part in cell.split(" ")]
+    several = len(parts) > 2 * len(cells)
+    return several and any(part.startswith("B-") for part in parts) and all(TAG.fullmatch(part) for part in parts)

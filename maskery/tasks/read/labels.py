@@ -1,0 +1,85 @@
+"""The labels of a task, in the order of their numbers, and the refusal of those that training never showed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from maskery.tasks.examples import Example, Examples
+from maskery.tasks.read.looks import is_number
+
+_SHOWN = 12
+
+
+def labels_of(train: Examples, task: str) -> tuple[str, ...]:
+    """As a processor orders them; else numbers by their value, and names by their characters.
+
+    tag: the kinds of spans. choice: the numbers of the choices. regress, rank, qa, seq2seq have none.
+    """
+    if not len(train):
+        raise Example(guid="train", texts=()).wrong(
+            "there is no example to learn from", "put examples in the train file"
+        )
+    if task in ("regress", "rank"):
+        _require_several({item.label for item in train}, train, "score")
+        return ()
+    if task in ("qa", "seq2seq"):
+        return ()
+    if task == "choice":
+        return tuple(str(number) for number in range(max(len(item.choices) for item in train)))
+    found = {name for item in train for name in names_of(item)}
+    if task in ("classify", "pair"):
+        _require_several(found, train, "label")
+    if not found:
+        what = "span is marked" if task == "tag" else "label is given"
+        raise train[0].wrong(f"no {what} in the train file", "check the column of the labels: --label COLUMN")
+    if train.labels:
+        require_known(train, train.labels)
+    return train.labels or ordered(found)
+
+
+def ordered(names: Iterable[str]) -> tuple[str, ...]:
+    found = list(names)
+    if all(is_number(name) for name in found):
+        return tuple(sorted(found, key=lambda name: (float(name), name)))
+    return tuple(sorted(found))
+
+
+def require_known(examples: Examples, labels: Sequence[str]) -> None:
+    """Every label of the examples is one of these."""
+    if examples.task in ("regress", "rank", "qa", "seq2seq"):
+        return
+    known = set(labels)
+    strange: Counter[str] = Counter()
+    first: Example | None = None
+    for item in examples:
+        unknown = [name for name in names_of(item) if name not in known]
+        first = first or (item if unknown else None)
+        strange.update(unknown)
+    if first is None:
+        return
+    name = next(name for name in names_of(first) if name not in known)
+    shown = ", ".join(labels[:_SHOWN]) + (" ..." if len(labels) > _SHOWN else "")
+    cause = f"the label {name!r} is not one of those to learn ({shown})"
+    if strange.total() > 1:
+        cause += f"; {strange.total():,} labels are not, of {len(strange):,} kinds"
+    fix = "get_labels has to name it" if examples.labels else "put examples of it in the train file, or leave these out"
+    raise first.wrong(cause, fix)
+
+
+def names_of(item: Example) -> Iterable[str]:
+    """All names of classes or kinds that an example bears."""
+    if item.spans is not None:
+        return [span.kind for span in item.spans]
+    if isinstance(item.label, frozenset):
+        return sorted(item.label)
+    return [item.label] if isinstance(item.label, str) else []
+
+
+def _require_several(found: Collection[object], train: Examples, what: str) -> None:
+    if len(found) > 1:
+        return
+    only = next(iter(found), None)
+    cause = f"all {len(train):,} examples have the {what} {only!r}: there is nothing to learn"
+    fix = "--label says which column it is; or put examples of other kinds in the train file"
+    raise train[0].wrong(cause, fix)

@@ -1,0 +1,144 @@
+"""A class of the user's own that reads the data: get_train_examples(data_dir), get_dev_examples, get_test_examples, and
+get_labels. Its examples have guid, text_a, text_b and label. The file is run: it is the user's own code, and told.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from maskery.errors import InputError, MaskeryError, Unfit, UnknownName
+from maskery.tasks.examples import Example, Examples, Label
+from maskery.tasks.read import values
+
+SPLITS = ("train", "dev", "test")
+_FORM = "--processor FILE.py:CLASS"
+
+
+def examples_of_processor(spec: str, data_dir: Path, split: str, task: str | None = None) -> Examples:
+    """The examples of one split, in the class's own order of labels. Without a task: pair if any has a text_b."""
+    if split not in SPLITS:
+        raise UnknownName("split", split, SPLITS)
+    file, processor = _made(spec)
+    given = list(_call(file, processor, f"get_{split}_examples", data_dir) or ())
+    if not given:
+        cause = f"get_{split}_examples gave no examples"
+        raise InputError(cause, where=file, repair=f"it has to return the examples of {data_dir}")
+    said = [] if task in ("regress", "rank") else list(_call(file, processor, "get_labels") or ())
+    labels = tuple(values.class_name(label) for label in said if label is not None)
+    fields = ("text_a", "text_b") if any(getattr(each, "text_b", None) is not None for each in given) else ("text_a",)
+    found = task or ("regress" if said and not labels else _task(given, labels, fields))
+    items = tuple(_example(file, each, number, split, found, len(fields)) for number, each in enumerate(given))
+    notes = [
+        f"{spec}: the code of this file was run",
+        f"{spec}: {len(items):,} examples ({split})",
+    ]
+    if task is None:
+        notes.append(f"{spec}: task = {found} (by what the examples hold)")
+    if labels and found != "regress":
+        notes.append(f"{spec}: labels in the order of get_labels: {', '.join(labels[:12])}")
+    return Examples(task=found, fields=fields, items=items, labels=labels, notes=tuple(notes))
+
+
+def splits_of_processor(spec: str) -> tuple[str, ...]:
+    """The splits that the class can read."""
+    file, processor = _made(spec)
+    found = tuple(split for split in SPLITS if callable(getattr(processor, f"get_{split}_examples", None)))
+    if "train" not in found:
+        raise InputError("the class has no get_train_examples", where=file, repair=f"{_FORM} of a class that has it")
+    return found
+
+
+def _made(spec: str) -> tuple[Path, Any]:
+    name, colon, wanted = spec.rpartition(":")
+    file = Path(name)
+    if not colon or not wanted or file.suffix != ".py":
+        raise InputError(f"--processor {spec}: no file and class", repair=f"{_FORM}, as data.py:DemoProcessor")
+    if not file.is_file():
+        raise InputError(f"--processor {spec}: there is no such file", where=file, repair=_FORM)
+    module = _module(file)
+    classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+    if not isinstance(vars(module).get(wanted), type):
+        raise UnknownName("class", wanted, classes, where=file)
+    with _own_code(file, wanted):
+        return file, vars(module)[wanted]()
+
+
+def _module(file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"maskery_processor_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise InputError("the file cannot be imported", where=file, repair=_FORM)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    with _own_code(file, "import"):
+        spec.loader.exec_module(module)
+    return module
+
+
+def _call(file: Path, processor: Any, method: str, *arguments: Path) -> Any:
+    found: Callable[..., Any] | None = getattr(processor, method, None)
+    if not callable(found):
+        raise InputError(f"the class has no {method}", where=file, repair=f"def {method}(self, ...) in the class")
+    with _own_code(file, method):
+        return found(*(str(each) for each in arguments))
+
+
+@contextmanager
+def _own_code(file: Path, doing: str) -> Iterator[None]:
+    """The file's folder is first on the path: it may import its neighbours. What it raises is told with its line."""
+    folder = str(file.parent.resolve())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    except MaskeryError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame.lineno for frame in frames if Path(frame.filename).name == file.name]
+        where = f"{file}:{own[-1]}" if own else str(file)
+        cause = f"{doing} failed: {type(error).__name__}: {error}"
+        raise InputError(cause, where=where, repair="mend the code; it was run as it stands") from error
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(folder)
+
+
+def _task(given: list[Any], labels: tuple[str, ...], fields: tuple[str, ...]) -> str:
+    first = next((each.label for each in given if getattr(each, "label", None) is not None), None)
+    if isinstance(first, list | tuple | set | frozenset):
+        return "multilabel"
+    if isinstance(first, float) and not labels:
+        return "regress"
+    return "pair" if len(fields) == 2 else "classify"
+
+
+def _example(file: Path, given: Any, number: int, split: str, task: str, fields: int) -> Example:
+    texts = [getattr(given, name, None) for name in ("text_a", "text_b")][:fields]
+    guid = str(getattr(given, "guid", None) or f"{split}-{number}")
+    if not isinstance(texts[0], str) or any(not isinstance(text, str | None) for text in texts):
+        raise InputError(f"example {guid} has no text_a that is a text", where=file, repair="text_a and text_b are str")
+    if None in texts:
+        cause = f"example {guid} has no text_b, while others have one"
+        raise InputError(cause, where=file, repair='text_b="" where there is none, or None in all examples')
+    try:
+        label = _label(getattr(given, "label", None), task)
+    except Unfit as error:
+        raise InputError(f"example {guid}: {error.cause}", where=file, repair=error.repair) from None
+    if label is None and split != "test":
+        raise InputError(f"example {guid} has no label", where=file, repair="give it one, or leave it out")
+    return Example(guid=guid, texts=tuple(str(text) for text in texts), label=label)
+
+
+def _label(label: Any, task: str) -> Label | None:
+    if label is None:
+        return None
+    if task in ("regress", "rank"):
+        return values.score(label)
+    if task == "multilabel":
+        return values.names(label if isinstance(label, str) else list(label), ",")
+    return values.class_name(label)

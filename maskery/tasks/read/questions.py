@@ -1,0 +1,165 @@
+"""Questions whose answers stand in a text: SQuAD's JSON (1.1, 2.0, cmrc2018, DRCD), and its records one on each line.
+
+An answer is where the file says. If other characters stand there, the nearest place where its words do stand is taken
+and counted. A question whose answer stands nowhere cannot be learned: it is left out and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from maskery.errors import TextError
+from maskery.tasks.examples import Answer, Example, Examples
+from maskery.tasks.read.table import ABSENT, Table
+from maskery.tasks.read.values import counted
+
+FIELDS = ("context", "question")
+_FORM = '{"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...", "answers": [...]}]}]}]}'
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Asked:
+    guid: str
+    line: int
+    context: str
+    question: str
+    answers: Any
+    """As the file has them; ABSENT: nobody said."""
+    impossible: bool
+
+
+def of_squad(value: Any, file: str, split: str, labelled: bool | None) -> Examples:
+    return _Reader(file, labelled).examples(_asked(value, file, split))
+
+
+def of_table(table: Table, split: str, labelled: bool | None) -> Examples:
+    """Records with context, question and answers, as the JSON of one question."""
+    return _Reader(table.source.name, labelled).examples(_rows(table, split))
+
+
+def _asked(value: Any, file: str, split: str) -> Iterator[_Asked]:
+    number = 0
+    try:
+        for article in value["data"]:
+            for paragraph in article["paragraphs"]:
+                for asked in paragraph["qas"]:
+                    guid, answers = str(asked.get("id", f"{split}-{number}")), asked.get("answers", ABSENT)
+                    context, question = paragraph["context"], asked["question"]
+                    yield _Asked(guid, 0, context, question, answers, bool(asked.get("is_impossible", False)))
+                    number += 1
+    except (KeyError, TypeError, AttributeError) as error:
+        cause = f"question {number + 1} is not as in SQuAD ({type(error).__name__}: {error})"
+        raise TextError(cause, file=file, repair=f"the form is {_FORM}") from None
+
+
+def _rows(table: Table, split: str) -> Iterator[_Asked]:
+    at = {name: place for place, name in enumerate(table.names)}
+    for row in table.rows:
+        cells = {name: row.cells[place] for name, place in at.items()}
+        for name in FIELDS:
+            if not isinstance(cells.get(name), str):
+                raise table.wrong(f"there is no text in {name!r}", "records with context, question, answers", row)
+        found = cells.get("answers", ABSENT)
+        if isinstance(found, dict):
+            pairs = zip(found.get("text", ()), found.get("answer_start", ()), strict=False)
+            found = [{"text": text, "answer_start": start} for text, start in pairs]
+        guid = str(cells.get("id") or f"{split}-{row.number}")
+        yield _Asked(
+            guid, row.line, cells["context"], cells["question"], found, cells.get("is_impossible", False) is True
+        )
+
+
+@dataclass
+class _Reader:
+    file: str
+    labelled: bool | None
+    moved: int = 0
+    answers: int = 0
+    empty: int = 0
+    lost: list[str] = field(default_factory=list)
+    """Places of the questions whose answers stand nowhere."""
+    lost_answers: int = 0
+
+    def examples(self, asked: Iterator[_Asked]) -> Examples:
+        items = [item for each in asked if (item := self._example(each)) is not None]
+        if not items and not self.lost:
+            raise TextError("there is no question in the file", file=self.file, repair=f"the form is {_FORM}")
+        if len(self.lost) > len(items):
+            cause = f"the answers of {len(self.lost):,} of {len(items) + len(self.lost):,} questions do not stand in"
+            fix = "answers are parts of their context, letter by letter: check that the texts were not changed"
+            raise TextError(f"{cause} their contexts (first: {self.lost[0]})", file=self.file, repair=fix)
+        return Examples(task="qa", fields=FIELDS, items=tuple(items), notes=tuple(self._notes(items)))
+
+    def _example(self, asked: _Asked) -> Example | None:
+        if not isinstance(asked.context, str) or not isinstance(asked.question, str):
+            raise TextError(
+                f"{asked.guid}: context or question is no text", file=self.file, repair=f"the form is {_FORM}"
+            )
+        found = self._answers(asked)
+        if found is None and self.labelled is True and asked.answers in (ABSENT, None):
+            cause, fix = f"question {asked.guid} has no answers", "give it its answers, or leave it out"
+            raise TextError(cause, file=self.file, line=asked.line or None, repair=fix)
+        if asked.answers not in (ABSENT, None, []) and not asked.impossible and found == ():
+            self.lost.append(f"{asked.guid}{f' in line {asked.line}' if asked.line else ''}")
+            return None
+        self.empty += not asked.context.strip() or not asked.question.strip()
+        texts = (asked.context, asked.question)
+        return Example(guid=asked.guid, texts=texts, answers=found, file=self.file, line=asked.line)
+
+    def _answers(self, asked: _Asked) -> tuple[Answer, ...] | None:
+        if self.labelled is False or asked.answers in (ABSENT, None):
+            return () if asked.impossible and self.labelled is not False else None
+        if asked.impossible:
+            return ()
+        try:
+            said = [(str(answer["text"]), int(answer["answer_start"])) for answer in asked.answers]
+        except (KeyError, TypeError, ValueError):
+            cause, fix = (
+                f"the answers of {asked.guid} cannot be read",
+                'the form is [{"text": "...", "answer_start": 0}]',
+            )
+            raise TextError(cause, file=self.file, line=asked.line or None, repair=fix) from None
+        placed = [self._placed(asked.context, text, start) for text, start in said]
+        return tuple(answer for answer in placed if answer is not None)
+
+    def _placed(self, context: str, text: str, start: int) -> Answer | None:
+        self.answers += 1
+        if text and start >= 0 and context.startswith(text, start):
+            return Answer(start, text)
+        for written in (text, text.strip()):
+            places = _places(context, written)
+            if places:
+                self.moved += 1
+                return Answer(min(places, key=lambda place: (abs(place - start), place)), written)
+        self.lost_answers += 1
+        return None
+
+    def _notes(self, items: list[Example]) -> Iterator[str]:
+        without = sum(item.answers == () for item in items)
+        if without:
+            yield counted(without, "questions without an answer in their context")
+        unsaid = sum(item.answers is None for item in items)
+        if unsaid:
+            yield counted(unsaid, "questions whose answers nobody said")
+        if self.moved:
+            yield f"{self.moved:,} of {self.answers:,} answers stood elsewhere than said: moved to the nearest place"
+        if self.lost_answers:
+            yield f"{self.lost_answers:,} of {self.answers:,} answers stand nowhere in their context: left out"
+        if self.lost:
+            more = " ..." if len(self.lost) > _SHOWN else ""
+            shown = ", ".join(self.lost[:_SHOWN]) + more
+            yield f"{counted(len(self.lost), 'questions')} left out, their answers stand nowhere: {shown}"
+        if self.empty:
+            yield counted(self.empty, "questions with an empty text, kept")
+
+
+def _places(context: str, text: str) -> list[int]:
+    places: list[int] = []
+    at = context.find(text) if text else -1
+    while at >= 0:
+        places.append(at)
+        at = context.find(text, at + 1)
+    return places

@@ -1,0 +1,107 @@
+"""What a task leaves open, settled by model and training data, and told: labels, length, what is read, steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from maskery.checkpoint.model import Model
+from maskery.errors import InputError
+from maskery.tasks.examples import Examples
+from maskery.tasks.framing.frame import frame_of, longest_row, tokenizer_of
+from maskery.tasks.framing.lengths import arrangements, length_report, row_length
+from maskery.tasks.framing.make import make_rows, row_lengths
+from maskery.tasks.framing.marks import take_marks
+from maskery.tasks.framing.meta import Meta
+from maskery.tasks.framing.tokens import encode
+from maskery.tasks.native import USUAL, native_head
+from maskery.tasks.questions import question_of
+from maskery.tasks.settings import LayerConfig, TaskConfig
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Splits:
+    train: Examples
+    dev: Examples | None = None
+    test: Examples | None = None
+
+
+def resolve(config: TaskConfig, model: Model, splits: Splits, labels: tuple[str, ...], say: Say) -> TaskConfig:
+    """The task with nothing left open; `labels` as the training data has them."""
+    _require_able(config, model)
+    told = with_reading(config, model, say)
+    told, units = _with_length(told, model, splits.train, say)
+    steps = steps_of(told, units)
+    training = told.training.model_copy(update={"steps": steps, "length": told.rows.length})
+    meta = Meta.fit(splits.train) if splits.train.meta else Meta()
+    return told.model_copy(update={"labels": labels, "training": training, "meta": meta})
+
+
+def _require_able(config: TaskConfig, model: Model) -> None:
+    """Refuse what no network here does."""
+    if config.task == "seq2seq":
+        raise InputError("seq2seq is not trained here", where="task", repair="choose a task that is read off a text")
+    if config.rows.towers != "one_row":
+        raise InputError("towers are not read yet", where="rows.towers", repair='leave it at "one_row"')
+    if model.config.target_vocabulary:
+        raise InputError(
+            "the model's decoder has a vocabulary of its own, so it cannot read the row again",
+            repair="take a model without a decoder, or one whose decoder has the same vocabulary",
+        )
+    if config.head.lm and (model.config.visibility != "causal" or model.config.decoder):
+        raise InputError(
+            "the language model's loss needs a model that reads from the left: in any other a slot sees its answer",
+            where="head.lm",
+            repair="leave it at 0, or take a GPT",
+        )
+
+
+def with_reading(config: TaskConfig, model: Model, say: Say) -> TaskConfig:
+    native = native_head(model, config.task, config.head.dropout)
+    if config.task in ("tag", "qa") or config.read.pool != "auto":
+        return config
+    if config.read.frozen and native.pool == "pooler" and model.network.pooler is None:
+        layer = LayerConfig(width=model.config.width, activation="tanh")
+        native = replace(native, pool="first", layers=(layer,))
+        say("the model has no pooler, and it is frozen: a layer on its first slot is trained instead")
+    read = config.read.model_copy(update={"pool": native.pool})
+    head = config.head.model_copy(update={"layers": config.head.layers or native.layers})
+    if native.pool == "pooler" and model.network.pooler is None:
+        say("the model has no pooler: a new one is trained")
+    say(f"read: {native.pool}, the head of {model.family} ({native.name})")
+    return config.model_copy(update={"read": read, "head": head})
+
+
+def _with_length(config: TaskConfig, model: Model, train: Examples, say: Say) -> tuple[TaskConfig, int]:
+    """With the length of rows; and how many units (see `Question.units`) the training examples then are."""
+    tokenizer, frame = tokenizer_of(model), frame_of(model)
+    marks = take_marks(tokenizer, config.rows.marks)
+    for note in marks.notes:
+        say(note)
+    encoded = encode(train, marks.tokenizer, marks.ids)
+    for line in length_report(arrangements(encoded, frame)).lines:
+        say(line)
+    chosen = row_length(config.rows.length, row_lengths(encoded, frame), longest_row(model), USUAL)
+    say(chosen.note)
+    rows, _ = make_rows(encoded, frame, config.rows, chosen.length)
+    units = len(np.unique(question_of(train, config.labels).units(rows)))
+    if units != len(train):
+        say(f"{len(train):,} examples make {units:,} units of training")
+    return config.model_copy(update={"rows": config.rows.model_copy(update={"length": chosen.length})}), units
+
+
+def steps_of(config: TaskConfig, units: int) -> int:
+    """Updates of all epochs; a batch may hold the end of one epoch and the beginning of the next."""
+    return max(1, math.ceil(config.epochs * units / config.training.batch))
+
+
+def evaluations(config: TaskConfig, units: int) -> list[int]:
+    """The steps after which the development set is asked: the end of every epoch, and of training."""
+    last = config.training.steps
+    ends = np.arange(1, math.floor(config.epochs) + 1) * units / config.training.batch
+    return sorted({*(min(last, math.ceil(each)) for each in ends.tolist()), last})

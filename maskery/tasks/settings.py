@@ -1,0 +1,103 @@
+"""A task in a file: what is read, how a row is made of it, what is read off the encoder, the head, the training.
+
+Written into every run as task.toml, so that predicting needs nothing else. Training itself has the keys of a recipe.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from maskery.config import Config
+from maskery.tasks.framing.meta import Meta
+from maskery.train.config import TrainingConfig
+
+Task = Literal["classify", "pair", "regress", "multilabel", "tag", "qa", "choice", "rank", "seq2seq"]
+Truncate = Literal["head", "tail", "head+tail"]
+Read = Literal["auto", "pooler", "first", "last", "mean", "max", "firsts", "last_four", "mix", "attention"]
+
+
+class ColumnsConfig(Config):
+    """Which columns are what; empty: found by themselves, and told."""
+
+    text: tuple[str, ...] = ()
+    label: str = ""
+    meta: tuple[str, ...] = ()
+    """Columns beside the text that are joined to its vector: numbers as they are, anything else by an embedding."""
+    format: str = ""
+    """text formats go by the name of the file."""
+    header: Literal["auto", "yes", "no"] = "auto"
+    errors: Literal["strict", "replace"] = "strict"
+    """Bytes that are no UTF-8: refused, or U+FFFD in their place and counted."""
+
+
+class TaskRowsConfig(Config):
+    length: int = Field(0, ge=0)
+    """Slots of a row at most, marks counted; 0: enough for nearly all, at most what the model reads, and told."""
+    truncate: Truncate = "head"
+    """What is kept of a text that is too long: its head, its tail, or both ends."""
+    limits: tuple[int, ...] = ()
+    """Tokens of each field at most, before the row is cut as a whole."""
+    windows: int = Field(0, ge=0)
+    """Tokens by which the windows of a long text overlap; 0: texts are cut instead. qa always has windows."""
+    marks: tuple[str, ...] = ()
+    """Tokens of the user's own, such as [CAT=CULTURE], that take free rows of the vocabulary."""
+    towers: Literal["one_row", "shared", "apart"] = "one_row"
+    """Fields in one row, or each read by itself: by one encoder, or by one each."""
+
+
+class ReadConfig(Config):
+    """What is read off the encoder."""
+
+    pool: Read = "auto"
+    """auto: what the model's family reads for the task, with the layers of its head where none are given; told."""
+    frozen: bool = False
+    """The encoder stays as it is, and only what stands on top of it is trained."""
+
+
+class LayerConfig(Config):
+    """One layer of the head."""
+
+    width: int = Field(ge=1)
+    activation: Literal["tanh", "relu", "gelu", "none"] = "relu"
+    norm: bool = False
+    dropout: float = Field(0.0, ge=0, lt=1)
+
+
+class HeadConfig(Config):
+    layers: tuple[LayerConfig, ...] = ()
+    """Between what is read and the answers; none: one matrix."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    samples: int = Field(1, ge=1)
+    """Dropouts of which the losses' mean is taken (multi-sample dropout)."""
+    crf: bool = False
+    """tag: neighbouring tags are scored together."""
+    loss: str = "auto"
+    """By name (maskery/tasks/losses.py); auto: that of the task."""
+    smoothing: float = Field(0.0, ge=0, lt=1)
+    """cross_entropy: the share of a target that all classes have alike."""
+    focus: float = Field(2.0, ge=0)
+    """focal: how much less what is already sure counts; 0 is cross_entropy."""
+    lm: float = Field(0.0, ge=0)
+    """The weight of the language model's own loss on the task's text, beside the task's (GPT: 0.5)."""
+
+
+class TaskConfig(Config):
+    task: Task
+    model: str = ""
+    """The folder that the run began with."""
+    labels: tuple[str, ...] = ()
+    """In the order of their numbers."""
+    columns: ColumnsConfig = ColumnsConfig()
+    rows: TaskRowsConfig = TaskRowsConfig()
+    read: ReadConfig = ReadConfig()
+    head: HeadConfig = HeadConfig()
+    epochs: float = Field(3.0, gt=0)
+    meta: Meta = Meta()
+    """What training knows of the columns beside the text."""
+    threshold: float | None = None
+    """qa: by how much "no answer" has to score better; None: there is always an answer."""
+    patience: int = Field(0, ge=0)
+    """Evaluations without a better one after which training ends; 0: all epochs."""
+    training: TrainingConfig = TrainingConfig(lr=5e-5, batch=32, warmup=0.1, length=128, eps=1e-8)

@@ -1,0 +1,81 @@
+"""Several models of one task as one: their probabilities, or their scores, are averaged. Families may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskery.errors import InputError
+from maskery.tasks.questions import Predicted
+from maskery.tasks.settings import TaskConfig
+
+CLASSES, SCORES = ("classify", "pair", "multilabel", "choice"), ("regress", "rank")
+"""Tasks whose probabilities, and whose scores, can be averaged."""
+
+
+def require_alike(runs: Sequence[tuple[str | Path, TaskConfig]]) -> None:
+    """Refuse runs that do not answer the same question; what differs is told."""
+    (first, config), *others = runs
+    if others and config.task not in (*CLASSES, *SCORES):
+        raise InputError(
+            f"answers of {config.task} cannot be averaged", where=first, repair="give one run; the others one by one"
+        )
+    for path, other in others:
+        if other.task != config.task:
+            cause = f"its task is {other.task}, that of {first} is {config.task}"
+            raise InputError(cause, where=path, repair="runs of one task are averaged")
+        if len(other.columns.text) != len(config.columns.text) or other.columns.meta != config.columns.meta:
+            cause = f"it reads {_reads(other)}, while {first} reads {_reads(config)}"
+            raise InputError(cause, where=path, repair="runs that read the same columns are averaged")
+        if config.task != "choice" and set(other.labels) != set(config.labels):
+            raise InputError(
+                f"its labels are others than those of {first}: {_difference(config.labels, other.labels)}",
+                where=path,
+                repair="runs that learned the same labels are averaged",
+            )
+
+
+def _reads(config: TaskConfig) -> str:
+    return ", ".join((*config.columns.text, *config.columns.meta))
+
+
+def _difference(one: Sequence[str], other: Sequence[str], most: int = 6) -> str:
+    parts = [
+        f"{what} {', '.join(found[:most])}{' ...' if len(found) > most else ''}"
+        for what, found in (
+            ("it lacks", [name for name in one if name not in other]),
+            ("it has besides", [name for name in other if name not in one]),
+        )
+        if found
+    ]
+    return "; ".join(parts)
+
+
+def averaged(runs: Sequence[tuple[TaskConfig, Predicted]]) -> Predicted:
+    """The answers of all runs as those of one, in the first one's order of labels."""
+    (config, first), *others = runs
+    if not others:
+        return first
+    if config.task in SCORES:
+        scores = np.mean([each.answers for _, each in runs], axis=0)
+        return Predicted(answers=scores.tolist(), groups=first.groups, notes=_notes(runs))
+    chances = np.mean([_in_order(config, own, each) for own, each in runs], axis=0)
+    if config.task == "multilabel":
+        sets = [frozenset(config.labels[at] for at in np.flatnonzero(line >= 0.5)) for line in chances]
+        return Predicted(answers=sets, probabilities=chances, notes=_notes(runs))
+    best = chances.argmax(axis=1).tolist()
+    answers = [str(at) if config.task == "choice" else config.labels[at] for at in best]
+    return Predicted(answers=answers, probabilities=chances, notes=_notes(runs))
+
+
+def _in_order(config: TaskConfig, own: TaskConfig, predicted: Predicted) -> NDArray[np.float64]:
+    assert predicted.probabilities is not None
+    chances: NDArray[np.float64] = np.asarray(predicted.probabilities, dtype=np.float64)
+    return chances if config.task == "choice" else chances[:, [own.labels.index(name) for name in config.labels]]
+
+
+def _notes(runs: Sequence[tuple[TaskConfig, Predicted]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note for _, each in runs for note in each.notes))

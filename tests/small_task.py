@@ -1,0 +1,132 @@
+"""Small tasks that can be learned from a few rows: their examples, and models for them."""
+
+from __future__ import annotations
+
+from networks import FAMILY_SHAPES, model_of
+
+from maskery.checkpoint.load import load
+from maskery.model.initial import initialise
+from maskery.tasks.examples import Answer, Example, Examples, Span
+from maskery.tasks.model import TaskModel
+from maskery.tasks.resolve import Splits, resolve
+from maskery.tasks.settings import TaskConfig
+from maskery.tasks.tags import Tags
+
+FILLERS = ["the", "cat", "sat", "on", "mat"]
+NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
+
+
+def quiet(_text):
+    pass
+
+
+def words(number, many=4):
+    return [FILLERS[(number * 7 + 3 * each) % len(FILLERS)] for each in range(many)]
+
+
+def _classify(number):
+    return {
+        "texts": (" ".join([*words(number), "x" if number % 2 else "y"]),),
+        "label": "odd" if number % 2 else "even",
+    }
+
+
+def _pair(number):
+    first, second = "xyz"[number % 3], "xyz"[(number // 3) % 3]
+    return {"texts": (f"{first} cat", f"the mat {second}"), "label": "same" if first == second else "other"}
+
+
+def _regress(number):
+    return {"texts": (" ".join(words(number, 3) + ["x"] * (number % 4)),), "label": float(number % 4) / 2}
+
+
+def _multilabel(number):
+    said = [letter for bit, letter in enumerate("xyz") if number >> bit & 1]
+    return {"texts": (" ".join([*words(number, 2), *said]),), "label": frozenset(said)}
+
+
+def _tag(number):
+    parts = words(number, 5)
+    at = number % 5
+    parts[at] = "x" if number % 3 else "y y"
+    start = len(" ".join([*parts[:at], ""]))
+    span = Span(start, start + len(parts[at]), "one" if number % 3 else "two")
+    return {"texts": (" ".join(parts),), "spans": (span,)}
+
+
+def _qa(number):
+    letter, other = ("x", "y") if number % 2 else ("y", "x")
+    place = number % 4
+    before, between = " ".join(words(number, place + 1)), " ".join(words(number + 1, 2))
+    context = f"{before} {other} a {between} {letter} b ."
+    return {"texts": (context, f"{letter} ."), "answers": (Answer(context.index(f"{letter} b"), f"{letter} b"),)}
+
+
+def _choice(number):
+    right = number % 3
+    letters = ["x", "y", "z"]
+    wanted = letters[(number // 3) % 3]
+    rest = [each for each in letters if each != wanted]
+    rest.insert(right, wanted)
+    return {"texts": (" ".join([*words(number, 2), wanted]), "on"), "choices": tuple(rest), "label": str(right)}
+
+
+def _rank(number):
+    query, candidate = "xyz"[(number // 3) % 3], "xyz"[number % 3]
+    said = f"{query} {' '.join(words(number // 3, 2))} {number // 3}"
+    return {"texts": (said, f"cat {candidate}"), "label": 1.0 if query == candidate else 0.0}
+
+
+MAKERS = {
+    "classify": (_classify, ("text",)),
+    "pair": (_pair, ("text_a", "text_b")),
+    "regress": (_regress, ("text",)),
+    "multilabel": (_multilabel, ("text",)),
+    "tag": (_tag, ("text",)),
+    "qa": (_qa, ("context", "question")),
+    "choice": (_choice, ("context", "question")),
+    "rank": (_rank, ("query", "text")),
+}
+LABELS = {
+    "classify": ("even", "odd"),
+    "pair": ("other", "same"),
+    "multilabel": ("x", "y", "z"),
+    "tag": Tags(("one", "two")).names,
+    "choice": ("0", "1", "2"),
+}
+
+
+def examples_of(task, many=24, first=0):
+    make, fields = MAKERS[task]
+    items = tuple(Example(guid=f"t-{number}", **make(number)) for number in range(first, first + many))
+    return Examples(task=task, fields=fields, items=items)
+
+
+def family_model(folder, family, *, seed=0, **changes):
+    """A model of a family as it is loaded from a folder."""
+    sizes = {"max_length": 40, **NO_DROPOUT, **FAMILY_SHAPES[family], **changes}
+    if family == "roberta":
+        sizes["position_offset"] = 1  # one behind the padding id, as it has to be
+    pooler = family in ("bert", "albert", "ernie", "nezha")
+    head = "next_token" if family in ("gpt2", "openai-gpt") else None
+    made = model_of(*([head] if head else []), pooler=pooler, seed=seed, **sizes)
+    made.save(folder)
+    return load(folder)
+
+
+def config_of(task, **tables):
+    head = {"dropout": 0.0, **tables.pop("head", {})}
+    training = {"lr": 3e-3, "batch": 8, "warmup": 0.1, **tables.pop("training", {})}
+    columns = {"text": MAKERS[task][1], **tables.pop("columns", {})}
+    return TaskConfig(task=task, head=head, training=training, columns=columns, **tables)
+
+
+def task_model(model, task, train=None, *, std=None, say=quiet, **tables):
+    """A model with the head of a task; `std`: of the head's numbers, where they matter."""
+    splits = Splits(train if train is not None else examples_of(task))
+    config = resolve(config_of(task, **tables), model, splits, LABELS.get(task, ()), say)
+    made = TaskModel(model, config)
+    if std is not None:
+        for name, part in made.system.on_top.items():
+            initialise(part, std, 1, prefix=name)
+    return made
