@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from maskery.train.loggers import Logger as Logger
     from maskery.train.run import Run as Run
     from maskery.train.run import pretrain as pretrain
+    from maskery.vectors.encoder import Encoder as Encoder
     from maskery.vectors.static import StaticEncoder as StaticEncoder
     from maskery.words.vectors import WordVectors as WordVectors
     from maskery.writing.generate import generate as generate
@@ -41,6 +42,7 @@ _HOME = {
     "Recipe": "maskery.recipes.recipe",
     "Regressor": "maskery.tasks.estimator",
     "Run": "maskery.train.run",
+    "Encoder": "maskery.vectors.encoder",
     "StaticEncoder": "maskery.vectors.static",
     "Tokenizer": "maskery.text.tokenizer",
     "WordVectors": "maskery.words.vectors",

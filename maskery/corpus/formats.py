@@ -17,6 +17,8 @@ from maskery.corpus.sources import Source
 from maskery.errors import TextError
 
 Lines = Iterator[tuple[int, str]]
+Records = Iterator[tuple[int, list[str]]]
+"""The number of each record and its texts, those without text among them."""
 Format = Callable[[Source, Errors, Tally], Lines]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -29,13 +31,19 @@ def text(source: Source, errors: Errors, tally: Tally) -> Lines:
 
 
 def jsonl(source: Source, errors: Errors, tally: Tally) -> Lines:
+    for number, texts in jsonl_texts(source, errors, tally):
+        yield from documents(number, texts, tally)
+
+
+def jsonl_texts(source: Source, errors: Errors, tally: Tally) -> Records:
+    """The wanted texts of each object, as they are."""
     for number, line in raw_lines(source, errors, tally):
         if line and not line.isspace():
             record = parse(line, source, number)
             texts = [_field(record, name, source, number) for name in wanted(source)]
             if "\\u" in line:
                 texts = [without_surrogates(each, errors, tally, source, number) for each in texts]
-            yield from documents(number, texts, tally)
+            yield number, texts
 
 
 def wanted(source: Source) -> tuple[str, ...]:

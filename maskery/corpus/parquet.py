@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from maskery.corpus.formats import Lines, documents, listed, wanted
+from maskery.corpus.formats import Lines, Records, documents, listed, wanted
 from maskery.corpus.lines import LONGEST_RECORD, Errors, Tally
 from maskery.corpus.sources import Source
 from maskery.errors import MaskeryError, TextError
@@ -16,11 +16,17 @@ _ROWS = 256
 
 
 def parquet(source: Source, errors: Errors, tally: Tally) -> Lines:
+    for number, texts in parquet_texts(source, errors, tally):
+        yield from documents(number, texts, tally)
+
+
+def parquet_texts(source: Source, errors: Errors, tally: Tally) -> Records:
+    """The wanted columns of each row, as they are; null is a text without letters."""
     number, before = 0, tally.bytes_done
     for records, share in _batches(source):
         for record in records:
             number += 1
-            yield from documents(number, [_text(value, errors, tally, source, number) for value in record], tally)
+            yield number, [_text(value, errors, tally, source, number) for value in record]
         tally.bytes_done = before + int(share * source.size)
     tally.bytes_done = before + source.size
 

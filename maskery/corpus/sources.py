@@ -103,7 +103,7 @@ def gathered(
     with ExitStack() as stack:
         for each in given:
             if str(each) == STDIN:
-                path = stack.enter_context(_spooled(told))
+                path = stack.enter_context(spooled(told))
                 found.sources.append(Source(path=path, name="stdin", format=format or "text", field=field))
             elif Path(each).is_dir():
                 _folder(Path(each), format, field, found)
@@ -227,12 +227,11 @@ def _check_pairs(sources: list[Source], field: str, target: str) -> None:
 
 
 @contextmanager
-def _spooled(told: Progress) -> Iterator[Path]:
-    """Stdin in a temporary file: it comes once, and is read more than once."""
+def spooled(told: Progress, command: str = "maskery corpus build - --out DIR") -> Iterator[Path]:
+    """Stdin in a temporary file: it comes once, and is read more than once. `command` reads it, for the repair."""
     pipe = getattr(sys.stdin, "buffer", None)
     if pipe is None or sys.stdin.isatty():
-        fix = "zcat texts.gz | maskery corpus build - --out DIR"
-        raise TextError("nothing is piped in", file="stdin", repair=fix)
+        raise TextError("nothing is piped in", file="stdin", repair=f"zcat texts.gz | {command}")
     folder = Path(tempfile.mkdtemp(prefix="maskery-stdin-"))
     try:
         path = folder / "stdin"

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterator
 from typing import NoReturn
 
-from maskery.corpus.formats import Lines, documents, listed, wanted
+from maskery.corpus.formats import Lines, Records, documents, listed, wanted
 from maskery.corpus.lines import LONGEST_RECORD, TOO_LONG, Errors, Tally, raw_lines
 from maskery.corpus.sources import Source
 from maskery.errors import TextError
@@ -21,14 +21,20 @@ _RAW_QUOTES = """if quotes are plain characters in this file: sed 's/"/""/g; s/[
 
 
 def csv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
-    return _documents(source, errors, tally, ",")
+    return _documents(table_texts(source, errors, tally, ","), tally)
 
 
 def tsv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
-    return _documents(source, errors, tally, "\t")
+    return _documents(table_texts(source, errors, tally, "\t"), tally)
 
 
-def _documents(source: Source, errors: Errors, tally: Tally, separator: str) -> Lines:
+def _documents(records: Records, tally: Tally) -> Lines:
+    for number, texts in records:
+        yield from documents(number, texts, tally)
+
+
+def table_texts(source: Source, errors: Errors, tally: Tally, separator: str) -> Records:
+    """The wanted columns of each record, as they are."""
     columns: list[int] = []
     width = 0
     for number, record in records(source, errors, tally, separator):
@@ -41,7 +47,7 @@ def _documents(source: Source, errors: Errors, tally: Tally, separator: str) -> 
             fix = "quote fields that hold the separator, or mend the line"
             cause = f"the record has {_fields(len(record))}, the first {first} has {width}"
             raise TextError(cause, file=source.name, line=number, repair=fix)
-        yield from documents(number, [record[column] for column in columns], tally)
+        yield number, [record[column] for column in columns]
 
 
 def _fields(count: int) -> str:

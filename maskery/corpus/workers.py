@@ -2,7 +2,7 @@
 
 A worker is a plain subprocess with pipes, not a `multiprocessing` one: a script that builds a corpus then needs no
 `__main__` guard, nothing is forked while threads hold locks, and the tokenizer's own threads are switched off by the
-environment it starts in. Text goes in, `Piece` bytes come out, each behind its length.
+environment it starts in. Bytes go in and come out, each message behind its length: text and `Piece` for a corpus.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Chunk(Protocol):
 
 
 C = TypeVar("C", bound=Chunk)
+T = TypeVar("T")
 
 
 def encode_all(
@@ -60,24 +61,18 @@ def encode_all(
         for chunk in chunks:
             yield chunk, encode(chunk.text, tokenizer, find_words, pairs)
         return
-    under_way: deque[tuple[C, Future[Piece]]] = deque()
-    with _pool(workers, tokenizer, words, dictionary, pairs) as submit:
-        for chunk in chunks:
-            under_way.append((chunk, submit(chunk.text)))
-            if len(under_way) > _AHEAD * workers:
-                done, future = under_way.popleft()
-                yield done, future.result()
-        while under_way:
-            done, future = under_way.popleft()
-            yield done, future.result()
+    with pool(workers, _START, _greeting(tokenizer, words, dictionary, pairs)) as ask:
+        for chunk, data in in_order(((chunk, chunk.text.encode()) for chunk in chunks), ask, workers):
+            yield chunk, Piece.from_bytes(data)
 
 
 class _Worker:
-    def __init__(self, greeting: bytes, talk: IO[bytes]) -> None:
+    def __init__(self, start: str, greeting: bytes, threads: int, talk: IO[bytes]) -> None:
         self._talk = talk
-        environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = {**os.environ, **_ONE_THREAD, "OMP_NUM_THREADS": str(threads), **paths}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START],
+            [sys.executable, "-P", "-c", start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._talk,
@@ -88,18 +83,18 @@ class _Worker:
         self._to, self._from = self._process.stdin, self._process.stdout
         self._greeting: bytes | None = greeting
 
-    def encode(self, text: str) -> Piece:
+    def ask(self, message: bytes) -> bytes:
         try:
             if self._greeting is not None:
-                _send(self._to, self._greeting)
+                send(self._to, self._greeting)
                 self._greeting = None
-            _send(self._to, text.encode())
-            data = _receive(self._from)
+            send(self._to, message)
+            data = receive(self._from)
         except (OSError, ValueError):
             data = None
         if data is None:
             raise CorpusError(self._obituary(), repair="give fewer workers (--workers 1), or none (--workers 0)")
-        return Piece.from_bytes(data)
+        return data
 
     def close(self) -> None:
         self._process.kill()
@@ -117,43 +112,59 @@ class _Worker:
         return f"a worker process ended with code {code}{': ' + last if last else ''}"
 
 
-class _Submit(Protocol):
-    def __call__(self, text: str) -> Future[Piece]: ...
+class Ask(Protocol):
+    def __call__(self, message: bytes, /) -> Future[bytes]: ...
 
 
 @contextmanager
-def _pool(
-    workers: int, tokenizer: Tokenizer, words: str, dictionary: Dictionary | None, pairs: Pairs | None
-) -> Iterator[_Submit]:
-    entries = None if dictionary is None else dictionary.entries
-    target = None if pairs is None or pairs.target is None else pairs.target.json
-    told = {"tokenizer": tokenizer.json, "words": words, "dictionary": entries}
-    greeting = json.dumps(told | {"pairs": pairs is not None, "target": target}).encode()
+def pool(workers: int, start: str, greeting: bytes, threads: int = 1) -> Iterator[Ask]:
+    """Processes that run the code `start` with so many threads each; the first message of each is the greeting. What is
+    asked is answered by whichever is idle."""
     idle: SimpleQueue[_Worker] = SimpleQueue()
 
-    def run(text: str) -> Piece:
+    def run(message: bytes) -> bytes:
         worker = idle.get()
         try:
-            return worker.encode(text)
+            return worker.ask(message)
         finally:
             idle.put(worker)
 
     with ExitStack() as stack:
-        threads = ThreadPoolExecutor(workers)
-        stack.callback(threads.shutdown, wait=True, cancel_futures=True)
+        waiting = ThreadPoolExecutor(workers)
+        stack.callback(waiting.shutdown, wait=True, cancel_futures=True)
         # Closed before the threads are joined: a thread that waits for a killed worker reads the end of its pipe.
         for _ in range(workers):
-            worker = _Worker(greeting, stack.enter_context(tempfile.TemporaryFile()))
+            worker = _Worker(start, greeting, threads, stack.enter_context(tempfile.TemporaryFile()))
             stack.callback(worker.close)
             idle.put(worker)
-        yield lambda text: threads.submit(run, text)
+        yield lambda message: waiting.submit(run, message)
+
+
+def in_order(messages: Iterable[tuple[T, bytes]], ask: Ask, workers: int) -> Iterator[tuple[T, bytes]]:
+    """Each with its answer, in order; no more are under way than keep all workers busy."""
+    under_way: deque[tuple[T, Future[bytes]]] = deque()
+    for given, message in messages:
+        under_way.append((given, ask(message)))
+        if len(under_way) > _AHEAD * workers:
+            done, future = under_way.popleft()
+            yield done, future.result()
+    while under_way:
+        done, future = under_way.popleft()
+        yield done, future.result()
+
+
+def _greeting(tokenizer: Tokenizer, words: str, dictionary: Dictionary | None, pairs: Pairs | None) -> bytes:
+    entries = None if dictionary is None else dictionary.entries
+    target = None if pairs is None or pairs.target is None else pairs.target.json
+    told = {"tokenizer": tokenizer.json, "words": words, "dictionary": entries}
+    return json.dumps(told | {"pairs": pairs is not None, "target": target}).encode()
 
 
 def serve() -> None:
     """The life of a worker: a greeting, then texts until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     to, source = sys.stdout.buffer, sys.stdin.buffer
-    greeting = _receive(source)
+    greeting = receive(source)
     if greeting is None:
         return
     settings = json.loads(greeting)
@@ -162,17 +173,17 @@ def serve() -> None:
     tokenizer, find_words = Tokenizer.from_json(settings["tokenizer"]), segmenter(settings["words"], dictionary)
     target = None if settings["target"] is None else Tokenizer.from_json(settings["target"])
     pairs = Pairs(target) if settings["pairs"] else None
-    while (data := _receive(source)) is not None:
-        _send(to, encode(data.decode(), tokenizer, find_words, pairs).to_bytes())
+    while (data := receive(source)) is not None:
+        send(to, encode(data.decode(), tokenizer, find_words, pairs).to_bytes())
 
 
-def _send(pipe: IO[bytes], data: bytes) -> None:
+def send(pipe: IO[bytes], data: bytes) -> None:
     pipe.write(struct.pack("<q", len(data)))
     pipe.write(data)
     pipe.flush()
 
 
-def _receive(pipe: IO[bytes]) -> bytes | None:
+def receive(pipe: IO[bytes]) -> bytes | None:
     head = pipe.read(8)
     if len(head) < 8:
         return None

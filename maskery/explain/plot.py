@@ -11,12 +11,11 @@ import numpy as np
 
 from maskery.explain.history import Column
 from maskery.picture.axes import short_number, short_time, ticks, time_ticks
-from maskery.picture.svg import DASHES, Drawing, shortened, text_width
+from maskery.picture.svg import DASHES, SHAPES, Drawing, shortened, text_width
 from maskery.picture.theme import LIGHT, SERIES_LIGHT
 
 Parts = list[tuple[Column, Column]]
 LEFT, RIGHT, TOP, LEGEND_LINE, AXIS, GAP = 68, 16, 14, 20, 44, 18
-SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z", "M0-5l4.5 8h-9z")
 _PARTS = re.compile("[\u3000-\u9fff\uff00-\uffef][，。：；、）]* *|[^ \u3000-\u9fff\uff00-\uffef]+ *")
 MOST_POINTS = 60
 """More held-out points than this would hide their own line."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.explain.plot import SHAPES, wrapped
+from maskery.explain.plot import wrapped
 from maskery.explain.words import words_of
 from maskery.picture import Picture
-from maskery.picture.svg import Drawing, text_width
+from maskery.picture.svg import SHAPES, Drawing, text_width
 from maskery.picture.theme import LIGHT, SERIES_LIGHT
 from maskery.words.plane import NEAR, Plane, plane
 from maskery.words.vectors import WordVectors

@@ -8,7 +8,7 @@ Shapes: R rows, B resamples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,15 @@ def weights(rows: int) -> Iterator[Numbers]:
 def resampled(hits: Numbers, asked: Numbers) -> Numbers:
     """(R,) hits and answers of each row -> (B,) the share of hits in resampled rows."""
     return np.concatenate([some @ hits / np.maximum(1.0, some @ asked) for some in weights(len(hits))])
+
+
+def resamples(values: Callable[[Numbers], Mapping[str, Numbers]], rows: int) -> dict[str, Numbers]:
+    """Name -> (B,) of figures that are told for many sets at once: (b,R) weights -> (b,) each."""
+    found: dict[str, list[Numbers]] = {}
+    for some in weights(rows):
+        for name, each in values(some).items():
+            found.setdefault(name, []).append(each)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
 def interval(shares: Numbers) -> tuple[float, float]:

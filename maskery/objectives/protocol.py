@@ -125,3 +125,13 @@ class Comparing(Objective, Protocol):
     def compare(self, vectors: Tensor, targets: Targets) -> Compared:
         """All rows with each other. Of the targets it reads the label and what `extra` says of a row alone."""
         ...
+
+
+def cached_total(vectors: Tensor, targets: Targets) -> Tensor | None:
+    """The summed loss of rows that were compared with more rows than these (maskery/train/comparing.py): its gradient
+    for these vectors, and the share of its loss that is theirs. None: they have yet to be compared."""
+    gradient = targets.extra.get("gradient")
+    if gradient is None:
+        return None
+    pulled = (vectors * gradient).sum()
+    return pulled - pulled.detach() + targets.extra["loss"].sum()

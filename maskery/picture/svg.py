@@ -13,6 +13,8 @@ from maskery.picture.theme import LIGHT, SERIES_LIGHT, drawing_css
 XMLNS = "http://www.w3.org/2000/svg"
 DASHES = (None, "7 4", "2 3", "10 3 2 3", "14 5", "5 2 1 2 1 2", "1 4", "9 2 4 2")
 """Beside the colour of a series: no two of the first eight are alike."""
+SHAPES = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z", "M0-5l4.5 8h-9z")
+"""Marks of a point, about the place 0 0: circle, square, diamond, triangle."""
 
 
 @dataclass

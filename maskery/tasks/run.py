@@ -52,9 +52,9 @@ class Tuning:
     def config(self) -> TaskConfig:
         return self.made.config
 
-    def begin(self, splits: Splits, resume: bool) -> None:
-        """State and weights to go on from."""
-        data, task = fingerprint(splits.train, splits.dev), _settings(self.config)
+    def begin(self, data: str, resume: bool) -> None:
+        """State and weights to go on from; `data` is the fingerprint of all examples."""
+        task = _settings(self.config)
         if not resume or not self.folder.checkpoints():
             self.state = {
                 "step": 0,
@@ -91,7 +91,7 @@ class Tuning:
         self.say(f"resumed from {newest.name}")
 
     def train(self, watch: Watch) -> None:
-        asked = evaluations(self.config, self.trainer.feed.units)
+        asked = self._asked()
         with stop_requests() as request, open(self.folder.run.metrics_file, "a", encoding="utf-8") as log:
             if self._gave_up:
                 return
@@ -120,6 +120,10 @@ class Tuning:
                     self.say(f"ended early: {self.config.patience} evaluations brought nothing better")
                     return
 
+    def _asked(self) -> list[int]:
+        """The steps after which the development set is asked."""
+        return evaluations(self.config, self.trainer.feed.units)
+
     @property
     def _gave_up(self) -> bool:
         return bool(self.config.patience) and self.state["stale"] >= self.config.patience
@@ -139,14 +143,17 @@ class Tuning:
             probabilities=found.probabilities,
             groups=found.groups,
         )
-        value = metrics[HEADLINES[self.config.task][0]]
+        self._judge(metrics[HEADLINES[self.config.task][0]])
+        return {f"eval/{name}": each for name, each in metrics.items()}
+
+    def _judge(self, value: float) -> None:
+        """Keep the weights if they are the best so far."""
         before = self.state["best"]
         if before is None or _rank(value) > _rank(before["value"]):
             self.state |= {"best": {"step": self.state["step"], "value": value}, "stale": 0}
             self.best = weights_of(self.made.system)
         else:
             self.state["stale"] += 1
-        return {f"eval/{name}": each for name, each in metrics.items()}
 
     def _save(self) -> None:
         self.state["machine"] = machine.facts(self.trainer.device, 1, self.trainer.micro)
@@ -196,7 +203,7 @@ def tune(
             say(f"{out}: already finished at step {folder.state['step']}")
             return TaskModel.load(out)
         tuning = _tuning(made, splits, folder, say)
-        tuning.begin(splits, started)
+        tuning.begin(fingerprint(splits.train, splits.dev), started)
         tuning.train(watch)
         tuning.finish()
         folder.write_state({**tuning.state, "finished": True})

@@ -167,6 +167,18 @@ class Tokenizer:
         ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=int(lengths.sum()))
         return ids, lengths
 
+    def beginning(self, text: str, tokens: int, characters: int) -> str:
+        """A beginning of raw text, `characters` long or longer, whose first `tokens` tokens are those of the whole; the
+        text itself where none is sure to be. What follows can change the last word and the one before, no others."""
+        while characters < len(text):
+            part = text[:characters]
+            found = self._raw.encode(part, add_special_tokens=False).word_ids
+            words = [word for word in found if word is not None]
+            if len(words) > tokens > 0 and words[tokens - 1] + 1 < words[-1]:
+                return part
+            characters *= 4
+        return text
+
     def encode_raw(self, texts: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """For each raw text its ids (n,) and character offsets (n, 2); no specials are added, none is recognised."""
         flat = self.encode_flat(texts)

@@ -50,7 +50,7 @@ def plane(vectors: WordVectors, words: Sequence[str], near: int = NEAR) -> Plane
         )
     points = np.stack([_unit(vectors.vector(word)) for word in members])
     points -= points.mean(axis=0)
-    place, share = _principal(points)
+    place, share = principal(points)
     group = np.array([number for number, _ in members.values()])
     return Plane(asked=asked, words=list(members), group=group, place=place, share=share)
 
@@ -60,7 +60,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float64]:
     return exact / (np.linalg.norm(exact) or 1.0)
 
 
-def _principal(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def principal(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """(N,2) the coordinates along the two widest directions, and their share of the variance. The first word that
     stands off the middle stands to the right of it, and above: a direction has no sign of its own."""
     left, size, _ = np.linalg.svd(points, full_matrices=False)

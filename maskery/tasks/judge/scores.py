@@ -28,16 +28,16 @@ class ScoreTally:
         return len(self.gold)
 
     @cached_property
-    def _ladders(self) -> tuple[_Ladder, _Ladder]:
-        return _Ladder(self.gold), _Ladder(self.predicted)
+    def _ladders(self) -> tuple[Ladder, Ladder]:
+        return Ladder(self.gold), Ladder(self.predicted)
 
     def values(self, weights: Numbers) -> Values:
         turned = np.ascontiguousarray(weights.T)
-        x, y = (_centered(each) for each in (self.gold, self.predicted))
+        x, y = (centered(each) for each in (self.gold, self.predicted))
         sums = [weights @ each for each in (x, y, x * x, y * y, x * y)]
         return {
             "spearman": self._spearman(turned),
-            "pearson": _correlation(weights.sum(1), *sums),
+            "pearson": correlation(weights.sum(1), *sums),
             "mse": mean(weights, (self.gold - self.predicted) ** 2),
         }
 
@@ -47,7 +47,7 @@ class ScoreTally:
         own = turned * x
         products = [np.einsum("nb,nb->b", *pair) for pair in ((own, x), (turned * y, y), (own, y))]
         none = np.zeros_like(many)
-        return _correlation(many, none, none, *products)
+        return correlation(many, none, none, *products)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class ScoreTally:
         )
 
 
-class _Ladder:
+class Ladder:
     """Ranks of scores in sets that hold them several times or not at all."""
 
     def __init__(self, scores: Numbers) -> None:
@@ -80,17 +80,19 @@ class _Ladder:
         return np.asarray(places.take(self.step, axis=0))
 
 
-def _centered(scores: Numbers) -> Numbers:
+def centered(scores: Numbers) -> Numbers:
     """Less their mean; nothing but zeros where all are one score, whatever rounding makes of the mean."""
     return np.zeros_like(scores) if (scores == scores[0]).all() else scores - scores.mean()
 
 
-def _correlation(many: Numbers, x: Numbers, y: Numbers, xx: Numbers, yy: Numbers, xy: Numbers) -> Numbers:
-    """Of sums; a side whose spread is no more than rounding has none."""
+def correlation(
+    many: Numbers, x: Numbers, y: Numbers, xx: Numbers, yy: Numbers, xy: Numbers, *, undefined: float = 0.0
+) -> Numbers:
+    """Of sums; a side whose spread is no more than rounding has none, which is told as `undefined`."""
     spread_x, spread_y = xx - x * x / many, yy - y * y / many
     flat = (spread_x <= _ROUNDING * xx) | (spread_y <= _ROUNDING * yy)
     spread = np.where(flat, 0.0, np.sqrt(np.maximum(0.0, spread_x) * np.maximum(0.0, spread_y)))
-    found: Numbers = np.clip(ratio(xy - x * y / many, spread), -1.0, 1.0)
+    found: Numbers = np.clip(ratio(xy - x * y / many, spread, undefined), -1.0, 1.0)
     return found
 
 

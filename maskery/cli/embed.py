@@ -1,0 +1,96 @@
+"""`maskery embed`: the vectors of all texts of a file, into a file."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maskery.cli.settings import JsonOption, PickleOption
+from maskery.errors import UnknownName
+
+if TYPE_CHECKING:
+    from maskery.vectors.stream import Done
+
+
+def embed(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder, or sentence-transformers'.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A text a line or record; .gz, .zst; - for stdin.")],
+    out: Annotated[Path, typer.Option("--out", metavar="V", help="V.npy or V.parquet, new.")],
+    pool: Annotated[
+        str | None, typer.Option("--pool", metavar="P", help="Instead of the folder's pooling, e.g. mean; A,B for two.")
+    ] = None,
+    length: Annotated[int | None, typer.Option("--length", help="Slots of a text at most, marks counted.")] = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Bring every vector to length 1.")] = False,
+    dimensions: Annotated[int | None, typer.Option("--dimensions", help="Keep so many of the first.")] = None,
+    precision: Annotated[str, typer.Option("--precision", help="float32, int8 or binary.")] = "float32",
+    ranges: Annotated[
+        Path | None, typer.Option("--ranges", metavar="F", help="Ranges of int8, as an earlier call wrote them.")
+    ] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", metavar="NAME", help="One of the folder's prompts.")] = None,
+    after: Annotated[
+        Path | None, typer.Option("--after", metavar="F", help="A fitted whitening, centring or flow to apply.")
+    ] = None,
+    texts: Annotated[bool, typer.Option("--texts", help="Keep the texts beside the vectors (parquet).")] = False,
+    field: Annotated[str, typer.Option("--field", metavar="NAME", help="The field or column with the text.")] = "text",
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="F", help="text, jsonl, csv, tsv or parquet.")
+    ] = None,
+    errors: Annotated[str, typer.Option("--errors", help="Bytes that are no UTF-8: strict or replace.")] = "strict",
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="Processes that encode.")] = 1,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda; a GPU if there is one.")] = None,
+    allow_pickle: PickleOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one vector a text, in their order, to a file; memory stays the same whatever the size."""
+    from maskery.cli.output import emit_json, progress, say
+    from maskery.corpus.lines import check_errors
+    from maskery.vectors import stream
+    from maskery.vectors.precision import PRECISIONS
+
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    names = None if pool is None else tuple(name.strip() for name in pool.split(","))
+    opening = stream.Opening(
+        model, pool=names, length=length, device=device, after=None if after is None else str(after),
+        allow_pickle=allow_pickle,
+    )  # fmt: skip
+    wanted = stream.Wanted(
+        prompt=prompt, normalize=normalize, dimensions=dimensions, precision=precision, ranges=ranges, with_texts=texts,
+        field=field, format=format, errors=check_errors(errors),
+    )  # fmt: skip
+    begun = time.monotonic()
+    with progress("embedding") as shown:
+
+        def update(done: int, total: int | None) -> None:
+            shown(done, math.inf if total is None else total, "reading stdin" if total is None else "")
+
+        done = stream.embed(opening, file, out, wanted, workers=workers, say=say, update=update)
+    for note in _notes(done, file):
+        say(note)
+    if as_json:
+        emit_json(_plain(done, out, precision, time.monotonic() - begun))
+    else:
+        say(f"written: {out} ({done.texts:,} vectors of {done.dimensions} dimensions, {precision})")
+
+
+def _notes(done: Done, file: str) -> list[str]:
+    found = []
+    if done.cut:
+        found.append(f"{done.cut:,} of {done.texts:,} texts are longer than the model reads (--length) and were cut")
+    if done.empty:
+        found.append(f"{done.empty:,} of {done.texts:,} texts are empty: their vector is that of the marks alone")
+    if done.replaced:
+        found.append(f"{done.replaced:,} characters of {file} stand for bytes that are no UTF-8")
+    if done.ranges is not None:
+        found.append(f"written: {done.ranges}, the ranges of int8; --ranges takes them for vectors to compare with")
+    return found
+
+
+def _plain(done: Done, out: Path, precision: str, seconds: float) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(done).items() if name not in ("low", "high")}
+    return {"out": str(out), **told, "precision": precision, "seconds": round(seconds, 3)}

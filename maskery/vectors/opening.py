@@ -1,0 +1,92 @@
+"""A folder, or a model that is there already, as what makes vectors: what it says, what was asked for instead, where
+it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from maskery.checkpoint.load import load
+from maskery.checkpoint.locate import locate
+from maskery.errors import ArgumentError, UnknownName
+from maskery.tasks.framing.frame import longest_row
+from maskery.train import machine
+from maskery.vectors.folder import USUAL, is_encoder, read_encoder
+from maskery.vectors.model import VectorModel
+from maskery.vectors.settings import POOLINGS, VectorsConfig
+
+Say = Callable[[str], None]
+
+
+def opened(
+    path: str | os.PathLike[str] | VectorModel,
+    pool: str | Sequence[str] | None,
+    length: int | None,
+    device: str | torch.device | None,
+    allow_pickle: bool,
+    say: Say,
+) -> VectorModel:
+    """Ready to encode; a model that is given stays where it is, unless a device is said."""
+    names = None if pool is None else (pool,) if isinstance(pool, str) else tuple(pool)
+    made = path if isinstance(path, VectorModel) else _read(Path(path), names, allow_pickle, say)
+    changes: dict[str, Any] = {}
+    if names is not None and names != made.config.pool:
+        changes["pool"] = names
+        if "attention" in names and made.pooling.attention is None:
+            say("the folder holds no attention: until one is trained, it is the mean")
+    if length is not None:
+        changes["length"] = length
+    if changes:
+        made = made.changed(_changed(made.config, changes))
+    if device is not None or not isinstance(path, VectorModel):
+        made.to(_device(device))
+    return made.eval()
+
+
+def _read(path: Path, pool: tuple[str, ...] | None, allow_pickle: bool, say: Say) -> VectorModel:
+    folder = path if is_encoder(path) else locate(path)[0]
+    if is_encoder(folder):
+        made = read_encoder(folder, allow_pickle=allow_pickle)
+        if pool not in (None, made.config.pool):
+            say(f"{path} pools {_listed(made.config.pool)}; {_listed(pool or ())} is taken, as asked for")
+        return made
+    model = load(path, allow_pickle=allow_pickle)
+    most = longest_row(model)
+    length = USUAL if most is None else min(USUAL, most)
+    if pool is None:
+        say(f"{path} does not say how slots are pooled: the mean over them is taken, of at most {length} slots")
+    return VectorModel(model, VectorsConfig(pool=("mean",), length=length))
+
+
+def _listed(pool: Sequence[str]) -> str:
+    return " and ".join(pool)
+
+
+def _device(asked: str | torch.device | None) -> torch.device:
+    if asked is None:
+        return machine.device()
+    try:
+        found = torch.device(asked)
+        torch.empty(1, device=found)
+    except (RuntimeError, AssertionError) as error:
+        cause = str(error).partition("\n")[0]
+        raise ArgumentError(f"the device {asked} cannot be used: {cause}", repair="device=cpu") from None
+    return found
+
+
+def _changed(config: VectorsConfig, changes: dict[str, Any]) -> VectorsConfig:
+    for name in changes.get("pool", ()):
+        if name not in POOLINGS:
+            raise UnknownName("pooling", str(name), POOLINGS)
+    try:
+        return VectorsConfig(**{**config.plain(), **changes})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ArgumentError(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}", repair="a pooling at least, and 2 slots"
+        ) from None
