@@ -18,6 +18,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,7 @@ import torch
 from benchmarks import report
 from maskery.checkpoint.load import load
 from maskery.corpus.store import Corpus
-from maskery.errors import MaskeryError
-from maskery.extras import optional
+from maskery.errors import InputError, MaskeryError
 from maskery.inspection.bootstrap import interval, resampled
 from maskery.recipes.recipe import recipe
 from maskery.text.training import KINDS
@@ -54,7 +54,10 @@ def runs(path: Path) -> Iterator[str]:
 
 
 def write_pairs(text: Path, out: Path, many: int) -> None:
-    spell = optional("pypinyin", "spelling Chinese characters").lazy_pinyin
+    try:
+        spell = import_module("pypinyin").lazy_pinyin
+    except ModuleNotFoundError:
+        raise InputError("spelling Chinese characters needs pypinyin", repair="pip install pypinyin") from None
     with out.open("w", encoding="utf-8") as file:
         for number, characters in enumerate(runs(text)):
             if number == many:

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     report_corruption,
+    report_finetune,
     report_memory,
     report_permutation,
     report_recipes,
@@ -55,12 +56,13 @@ HEADS = {
         "zh": ["进程数", "每个的线程数", "token/秒", "最后的损失", "总峰值 MiB"],
     },
     **report_corruption.HEADS,
+    **report_finetune.HEADS,
     **report_memory.HEADS,
     **report_permutation.HEADS,
     **report_streams.HEADS,
     **report_writing.HEADS,
 }
-_WORDY = (report_corruption, report_memory, report_permutation, report_streams, report_writing)
+_WORDY = (report_corruption, report_finetune, report_memory, report_permutation, report_streams, report_writing)
 WORDED = {name: table for each in _WORDY for name, table in each.TABLES.items()}
 """Tables that hold words, and are made for one language."""
 NOT_YET = {"en": "Not measured yet.", "zh": "尚未测量。"}
@@ -178,6 +180,8 @@ def results() -> dict[str, dict[str, Any]]:
 def markdown(name: str, language: str, found: dict[str, dict[str, Any]]) -> str:
     if name not in found:
         return NOT_YET[language]
+    if name in report_finetune.SAID:
+        return report_finetune.SAID[name](found[name], language)
     head = HEADS[name][language]
     worded = WORDED.get(name)
     cells = TABLES[name](found[name]) if worded is None else worded(found[name], language)

@@ -7,11 +7,11 @@ import torch
 from small_model import small_batch, small_network, small_shape
 
 from maskery.batches import Memory
-from maskery.model import kernels
+from maskery.model import blocks, kernels
 from maskery.model.attention import Attention
 from maskery.model.config import POSITIONS
 from maskery.model.dropout import draw, keep_scale, kept
-from maskery.model.layout import layout_of
+from maskery.model.layout import Group, layout_of
 from maskery.model.plan import plan_attention
 from maskery.model.transformer import inputs_of
 from maskery.model.visibility import Causal, Full, Predicate, dense, view_of_rows
@@ -53,7 +53,7 @@ def random_qkv(groups, seed=0):
 
 
 def by_packed(qkv, groups, masks, p=0.0):
-    return kernels.PackedAttention.apply(qkv, groups, masks, HEADS, p)
+    return kernels.PackedAttention.apply(qkv, blocks.exact(groups, masks), HEADS, p)
 
 
 def by_group(qkv, groups, masks, kernel):
@@ -92,6 +92,30 @@ def with_gradient(compute, qkv):
     weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(5))
     (gradient,) = torch.autograd.grad((out * weights).sum(), leaf)
     return out.detach(), gradient
+
+
+@pytest.mark.parametrize("lengths", [[3, 7, 1, 3, 6], [0, 4, 2, 0, 4], [9, 9, 8, 8, 8, 2, 2], [1]])
+@pytest.mark.parametrize("cells", [0, 60, 10_000])
+def test_rows_of_like_length_may_be_one_block(lengths, cells, monkeypatch):
+    """However they are joined, slots, gradients and gradients of what only some slots ask stay the formula's."""
+    monkeypatch.setattr(blocks, "CELLS", cells)
+    groups = groups_of(lengths)
+    masks, qkv = masks_of(groups, "none"), random_qkv(groups)
+    made = blocks.near(groups, HEADS, qkv.device)
+    assert sum(each.rows for each in made) == sum(each.rows for each in groups)
+    assert len(made) == {0: len(groups), 10_000: 1}.get(cells, len(made))
+    out, gradient = with_gradient(lambda leaf: kernels.PackedAttention.apply(leaf, made, HEADS, 0.0), qkv)
+    expected, wanted = with_gradient(lambda leaf: slow(leaf, groups, masks), qkv)
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradient, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_of_one_block_ask_alike_or_not_as_one():
+    groups = groups_of([3, 4, 5])
+    (whole,) = blocks.near(groups, HEADS, torch.device("cpu"))
+    alike = [Group(group.first, group.rows, 1, number) for number, group in enumerate(groups)]
+    assert blocks.asking_of([whole], alike) == (Group(0, 3, 1, 0),)
+    assert blocks.asking_of([whole], [alike[0], replace(alike[1], length=2), alike[2]]) is None
 
 
 KERNELS = {

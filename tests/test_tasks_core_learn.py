@@ -21,15 +21,16 @@ from maskery.tasks.resolve import Splits, evaluations, resolve
 from maskery.tasks.run import tune
 
 BERT_LIKE = {"width": 32, "layers": 2}
+FAST = {"many": 96, "training": {"lr": 6e-3}}
 CASES = [
     ("classify", {}, 0.95),
-    ("pair", {"epochs": 10}, 0.95),
+    ("pair", {"epochs": 8, **FAST}, 0.95),
     ("regress", {"epochs": 4}, 0.9),
     ("multilabel", {"epochs": 5}, 0.95),
     ("tag", {}, 0.95),
     ("tag", {"epochs": 4, "head": {"crf": True}}, 0.95),
-    ("qa", {"epochs": 7, "rows": {"length": 14, "windows": 4}}, 0.9),
-    ("choice", {"epochs": 5}, 0.9),
+    ("qa", {"epochs": 4, "rows": {"length": 14, "windows": 4}, **FAST}, 0.9),
+    ("choice", {"epochs": 4, **FAST}, 0.9),
     ("rank", {"epochs": 10}, 0.9),
 ]
 
@@ -67,7 +68,7 @@ def headline(made, examples):
 
 @pytest.mark.parametrize(("task", "tables", "enough"), CASES)
 def test_learns(task, tables, enough, tmp_path):
-    made, splits = tuned(tmp_path, task, many=192, **{"epochs": 2, **tables})
+    made, splits = tuned(tmp_path, task, **{"many": 192, "epochs": 2, **tables})
     assert headline(made, splits.dev) >= enough
     again = TaskModel.load(tmp_path / "run")
     feed = made.feed(splits.dev, quiet)
@@ -193,7 +194,7 @@ def test_refused(family, task, tables, cause, tmp_path):
 
 def test_a_figure_that_is_no_number_is_never_best(tmp_path, monkeypatch):
     values = iter([float("nan"), 0.25, float("nan"), 0.125])
-    monkeypatch.setattr("maskery.tasks.run.measure", lambda *_, **__: {"spearman": next(values)})
+    monkeypatch.setattr("maskery.tasks.model.measure", lambda *_, **__: {"spearman": next(values)})
     tuned(tmp_path, "regress", many=8, epochs=4)
     assert TaskFolder(tmp_path / "run").state["best"] == {"step": 2, "value": 0.25}
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]

@@ -69,7 +69,7 @@ def test_a_chosen_length_is_enough_for_99_of_100(lengths, most):
 def test_the_choice_is_told():
     assert choose_length([10] * 99 + [300], 512) == (
         16,
-        "rows of 16 slots: 99 % of the rows have at most 10 slots; 1 of 100 rows are longer, the longest has 300",
+        "rows of 16 slots: 99 % of the rows have at most 10 slots; 1 of 100 rows is longer, the longest has 300",
     )
     assert choose_length([600] * 3, 510) == (
         510,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from maskery.errors import InputError, UnknownName
 from maskery.model.initial import initialise
 from maskery.tasks.examples import TASKS
-from maskery.tasks.heads import MetaJoin, both_orders, head_of, with_language_model
+from maskery.tasks.heads import MetaJoin, head_of, with_language_model
 from maskery.tasks.losses import FITTING, LOSSES, Wanted, choice_probabilities, loss_of
 from maskery.tasks.settings import HeadConfig, LayerConfig
 
@@ -93,16 +93,6 @@ class TestManyDropouts:
         head = made(samples=3, dropout=0.5, layers=LAYERS).train()
         head.total(self.x, self.loss).backward()
         assert all(weight.grad.abs().sum() > 0 for weight in head.parameters())
-
-
-def test_similarity_does_not_know_which_text_came_first():
-    ab, ba = drawn(3, 6), drawn(3, 6, seed=1)
-    rows, exchanged = (torch.stack(order, 1).flatten(0, 1) for order in ((ab, ba), (ba, ab)))
-    head = made().eval()
-    assert torch.equal(head(both_orders(rows)), head(both_orders(exchanged)))
-    torch.testing.assert_close(both_orders(rows), ab + ba)
-    with pytest.raises(InputError, match="3 rows"):
-        both_orders(ab)
 
 
 def test_the_language_model_has_half_a_say():

@@ -271,7 +271,8 @@ def test_plots_are_drawings():
 
 def test_a_card_has_a_head_and_the_figures(tmp_path):
     judged, found = evidence()
-    path = write_card(tmp_path, model_card(judged, "a <name>", labels=HARD, use=["import maskery"], evidence=found))
+    use = [("python", "import maskery")]
+    path = write_card(tmp_path, model_card(judged, "a <name>", labels=HARD, use=use, evidence=found))
     head, text = re.fullmatch(r"---\n(.*?)---\n(.*)", path.read_text(encoding="utf-8"), re.S).groups()
     assert path.name == "README.md"
     assert yaml.safe_load(head) == {"pipeline_tag": "text-classification", "tags": ["maskery"], "metrics": ["accuracy"]}
@@ -279,6 +280,7 @@ def test_a_card_has_a_head_and_the_figures(tmp_path):
     assert "| macro_f1 |" in text
     assert r"\<b\>mean & cruel\</b\>, 正面, c\|d" in text
     assert "ECE (15 bins)" in text
+    assert text.endswith("## Use\n\n```python\nimport maskery\n```\n")
     assert yaml.safe_load(model_card(judged, "x", language="zh").split("---")[1])["language"] == "zh"
 
 

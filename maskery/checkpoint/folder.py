@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from maskery import files
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, TENSORLESS, is_run, write_manifest
+from maskery.checkpoint.locate import CONFIG, GENERATOR, POOLER, ROWS, TENSORLESS, is_run, write_manifest
 from maskery.checkpoint.state import Origin, export_state, fitting_class
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, write_safetensors
 from maskery.errors import ExistsError
+from maskery.model.config import Shape
 from maskery.model.heads import TokenHead
 from maskery.model.transformer import Network
-from maskery.rows.config import RowsConfig
+from maskery.rows.config import SOURCES, RowsConfig
 from maskery.system import System
 
 if TYPE_CHECKING:
@@ -103,8 +104,9 @@ def write_model(
     else:
         config, weights, rest, notes = _hugging_face(network, state, held, choice.family, origin, tokenizer)
     config |= _tensorless_heads(config, choice.family, heads)
-    if network.decoder is not None and origin is None:
-        config |= _beginnings(choice.family, tokenizer, rows)
+    if network.decoder is not None and (origin is None or choice.family is None):
+        config |= _told_start(origin) | _beginnings(choice.family, tokenizer, rows)
+    config |= _sources(shape, rows)
     if labels:
         config |= named_labels(labels)
     names = [CONFIG, WEIGHTS]
@@ -148,6 +150,17 @@ def _beginnings(family: Family | None, tokenizer: Tokenizer | None, rows: RowsCo
     start = {"decoder_start_token_id": end if rows is None or rows.decoder_start == "end" else begin}
     ends = {"bos_token_id": begin, "eos_token_id": end, "forced_eos_token_id": end}
     return start if family is None else {**start, **ends}
+
+
+def _told_start(origin: Origin | None) -> dict[str, int]:
+    told = None if origin is None else origin.config.get("decoder_start_token_id")
+    return {"decoder_start_token_id": told} if isinstance(told, int) else {}
+
+
+def _sources(shape: Shape, rows: RowsConfig | None) -> dict[str, str]:
+    """A model that reads from the left may have learnt that a prompt is a source: nothing else tells."""
+    told = rows is not None and rows.kind == SOURCES and not shape.decoder and shape.visibility != "prefix"
+    return {ROWS: SOURCES} if told else {}
 
 
 def _tensorless_heads(config: Mapping[str, Any], family: Family | None, heads: Heads) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from maskery import files
 from maskery.checkpoint.families import FAMILIES, OWN
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
-from maskery.rows.config import RowsConfig
+from maskery.rows.config import SOURCES, RowsConfig
 from maskery.text import byte_pairs, sentencepiece
 
 CONFIG = "config.json"
@@ -22,6 +22,8 @@ GENERATOR = "generator"
 POOLER = "has_pooler"
 """A key of config.json, ours: false where a class that could have a pooler has none. Hugging Face's own word for it,
 add_pooling_layer, would be taken from whoever opens the folder, and would not reach the class."""
+ROWS = "maskery_rows"
+"""A key of config.json: the kind of rows, where nothing else tells that a prompt is a source and not a beginning."""
 RECIPE = "recipe.toml"
 CHECKPOINTS = "checkpoints"
 _FORMAT = 1
@@ -122,12 +124,14 @@ def placed(error: CheckpointError, where: Path) -> CheckpointError:
 
 
 def rows_of(folder: Path) -> RowsConfig | None:
-    """The rows that a run trains with, if this is its final model or one of its checkpoints."""
+    """The rows that a run trains with, if this is its final model or one of its checkpoints; or as config.json says."""
     run = folder.resolve().parent.parent if folder.resolve().parent.name == CHECKPOINTS else folder
     try:
         return RowsConfig.model_validate(tomllib.loads((run / RECIPE).read_text(encoding="utf-8")).get("rows", {}))
     except (OSError, ValueError):  # none here, or one that another version wrote
-        return None
+        pass
+    kind = read_json(folder / CONFIG).get(ROWS)
+    return RowsConfig(kind=kind) if kind == SOURCES else None
 
 
 def has_tokenizer(folder: Path) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="What maskery finetune wrote.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, or a folder with a task's head.")],
     data: Annotated[Path, typer.Option("--data", metavar="F", help="Labelled text; of a folder, its dev file.")],
     task: Annotated[str | None, typer.Option("--task", metavar="T", help="The run's own, for scripts.")] = None,
     text: TextOption = None,
@@ -30,24 +30,32 @@ def evaluate(
 ) -> None:
     """Tell the metrics of the task with their 95 % intervals."""
     from maskery.cli.output import emit_json, save_picture, say
-    from maskery.cli.task_files import asked, column_flags, read_as_learned
-    from maskery.tasks.finetune import judged
+    from maskery.cli.task_files import asked, by_number, column_flags, read_as_learned, take_texts
     from maskery.tasks.judge.report import report
-    from maskery.tasks.model import TaskModel, read_task
+    from maskery.tasks.judging import judged
+    from maskery.tasks.model import TASK_FILE, read_task
     from maskery.tasks.read.labels import require_known
     from maskery.tasks.tags import Tags
+    from maskery.tasks.together import opened
 
     if not run.is_dir():
         raise InputError("there is no such run", where=run, repair="maskery evaluate RUN --data FILE")
-    config = read_task(run)
-    require_task(task, config.task, run)
+    early = None if (run / TASK_FILE).is_file() else opened(run)  # of Hugging Face's: only the model tells its task
     flags = column_flags(text, label, meta, header, format, errors)
-    examples = read_as_learned(config, file_of(data), flags, labelled=True)
+    if early is not None:
+        take_texts(early, flags, task)
+    config = read_task(run) if early is None else early.config
+    require_task(task, config.task, run)
+    examples = by_number(read_as_learned(config, file_of(data), flags, labelled=True), config.labels)
     for note in examples.notes:
         say(note)
-    require_known(examples, Tags.of_names(config.labels).kinds if config.task == "tag" else config.labels)
-    model = TaskModel.load(run)
-    judgement, evidence = judged(model, examples, asked(model, examples, "reading"))
+    known = Tags.of_names(config.labels).kinds if config.task == "tag" else config.labels
+    require_known(examples, known, learned=True)
+    model = early or opened(run)
+    found = asked(model, examples, "reading")
+    for note in found.notes:
+        say(note)
+    judgement, evidence = judged(model, examples, found)
     if html is not None:
         save_picture(report(judgement, run.resolve().name, evidence), html)
     if as_json:
@@ -94,12 +102,12 @@ def _finite(value: Any) -> Any:
 
 
 def show(judgement: Judgement) -> None:
-    from maskery.cli.output import results, say
+    from maskery.cli.output import counted, results, say
     from maskery.tasks.judge.words import figure_text
 
     width = max(map(len, judgement.metrics))
-    unit = "questions" if judgement.task == "rank" else "examples"
-    results().print(f"{judgement.task}, {judgement.n:,} {unit}; in brackets the 95 % interval")
+    many = counted(judgement.n, "question" if judgement.task == "rank" else "example")
+    results().print(f"{judgement.task}, {many}; in brackets the 95 % interval")
     for name, value in judgement.metrics.items():
         low, high = judgement.intervals[name]
         results().print(f"  {name:{width}}  {figure_text(value)}  [{figure_text(low)}, {figure_text(high)}]")

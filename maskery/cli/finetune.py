@@ -21,8 +21,11 @@ from maskery.cli.task_files import (
     column_flags,
 )
 from maskery.cli.task_options import (
+    AdaptOption,
     BatchOption,
+    BudgetOption,
     CrfOption,
+    CurveOption,
     DataOption,
     DevOption,
     EpochsOption,
@@ -34,9 +37,11 @@ from maskery.cli.task_options import (
     ProcessorOption,
     ResumeOption,
     SeedOption,
+    SeedsOption,
     TaskOption,
     TaskSetOption,
     TestOption,
+    TowersOption,
     TrainOption,
     TruncateOption,
     WindowsOption,
@@ -45,9 +50,9 @@ from maskery.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from maskery.tasks.finetune import TaskRun
+    from maskery.tasks.plan import Plan
     from maskery.tasks.resolve import Splits
 
-TEST_ANSWERS = "test_predictions.tsv"
 app = new_app()
 
 
@@ -73,35 +78,51 @@ def finetune(
     length: LengthOption = None,
     truncate: TruncateOption = None,
     windows: WindowsOption = None,
+    towers: TowersOption = None,
     pool: PoolOption = None,
     freeze: FreezeOption = False,
     crf: CrfOption = False,
     seed: SeedOption = None,
     patience: PatienceOption = None,
+    seeds: SeedsOption = 1,
+    curve: CurveOption = False,
+    adapt: AdaptOption = 0,
+    budget: BudgetOption = None,
     settings: TaskSetOption = None,
     resume: ResumeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model for a task. Columns, labels and the task are found and told; the best on dev is kept."""
+    began = time.monotonic()
+    from maskery.cli.task_results import answer_test, emit, show
     from maskery.cli.task_settings import keys_of
 
-    began = time.monotonic()
     require_sources(data, train, dev, test, processor)
+    plan = plan_of(truncate, seeds, curve, adapt, budget)
     named = {
         "epochs": epochs, "patience": patience, "training.batch": batch, "training.lr": lr, "training.seed": seed,
-        "rows.length": length, "rows.truncate": truncate, "rows.windows": windows, "read.pool": pool,
-        "read.frozen": freeze or None, "head.crf": crf or None,
+        "rows.length": length, "rows.truncate": None if plan.truncate else truncate, "rows.windows": windows,
+        "rows.towers": towers, "read.pool": pool, "read.frozen": freeze or None, "head.crf": crf or None,
     }  # fmt: skip
     named |= column_flags(text, label, meta, header, format, errors)
-    keys = keys_of(parse_settings(settings), named)
-    require_room(out, resume, task, keys)
+    keys = keys_of(parse_settings(settings, "head.dropout=0.2"), named)
+    require_room(model, out, resume, task, keys)
     splits = _read(keys, task, {"data": data, "train": train, "dev": dev, "test": test}, processor)
-    run = _trained(model, splits, keys, out, resume)
-    answers = _answer_test(run, splits)
-    if as_json:
-        _emit(run, answers, time.monotonic() - began)
-    else:
-        _show(run, splits, answers, time.monotonic() - began)
+    run = _trained(model, splits, keys, plan, out, resume, began)
+    answers = answer_test(run, splits)
+    (emit if as_json else show)(run, answers, time.monotonic() - began)
+
+
+def plan_of(truncate: str | None, seeds: int, curve: bool, adapt: int, budget: str | None) -> Plan:
+    from maskery.cli.budget import parse_budget
+    from maskery.tasks.plan import ENDS, Plan
+
+    several = ("all", "fuse")
+    if truncate is not None and truncate not in (*ENDS, *several):
+        raise UnknownName("--truncate", truncate, (*ENDS, *several))
+    seconds = 0.0 if budget is None else parse_budget(budget)
+    ends = truncate if truncate in several else ""
+    return Plan.model_validate({"truncate": ends, "seeds": seeds, "curve": curve, "adapt": adapt, "budget": seconds})
 
 
 def require_sources(
@@ -119,8 +140,9 @@ def require_sources(
         raise InputError("there is nothing to learn from", repair="--data FOLDER, or --train FILE --dev FILE")
 
 
-def require_room(out: Path, resume: bool, task: str | None, keys: Mapping[str, Any]) -> None:
+def require_room(model: str, out: Path, resume: bool, task: str | None, keys: Mapping[str, Any]) -> None:
     """What is wrong with the command line alone is told before anything is read."""
+    from maskery.checkpoint.locate import locate
     from maskery.cli.task_settings import checked
     from maskery.files import require_writable
     from maskery.tasks.examples import TASKS
@@ -129,6 +151,7 @@ def require_room(out: Path, resume: bool, task: str | None, keys: Mapping[str, A
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)
     checked(keys)
+    locate(Path(model))
     occupied(out, resume)
     require_writable(out)
 
@@ -149,81 +172,12 @@ def _read(keys: Mapping[str, Any], task: str | None, paths: Mapping[str, Path | 
     return splits
 
 
-def _trained(model: str, splits: Splits, keys: Mapping[str, Any], out: Path, resume: bool) -> TaskRun:
+def _trained(
+    model: str, splits: Splits, keys: Mapping[str, Any], plan: Plan, out: Path, resume: bool, began: float
+) -> TaskRun:
     from maskery.cli.live_task import watching
     from maskery.cli.output import say
     from maskery.cli.task_settings import nested
-    from maskery.tasks.finetune import finetune as train_model
+    from maskery.tasks.finetune import learn
 
-    with watching(out, splits.train.task) as watch:
-        return train_model(
-            model,
-            out=out,
-            train=splits.train,
-            dev=splits.dev,
-            test=splits.test,
-            settings=nested(keys),
-            resume=resume,
-            say=say,
-            watch=watch,
-        )
-
-
-def _answer_test(run: TaskRun, splits: Splits) -> Path | None:
-    """The answers to the test set, beside the model."""
-    from maskery import files
-    from maskery.cli.task_answers import records, tsv
-    from maskery.cli.task_files import asked
-
-    if splits.test is None:
-        return None
-    path = run.path / TEST_ANSWERS
-    found = asked(run.model, splits.test, "test")
-    files.write_text(path, tsv(records(splits.test, found, run.model.config.labels)))
-    return path
-
-
-def _results(run: TaskRun) -> dict[str, float]:
-    """eval_results.txt, which was just written."""
-    from maskery.tasks.judge.results import FILE
-
-    lines = (run.path / FILE).read_text(encoding="utf-8").splitlines()
-    pairs = [line.split(" = ") for line in lines]
-    return {key: int(value) if key == "global_step" else float(value) for key, value in pairs}
-
-
-def _emit(run: TaskRun, answers: Path | None, seconds: float) -> None:
-    from maskery.cli.evaluate import plain
-    from maskery.cli.output import emit_json
-    from maskery.tasks.folder import TaskFolder
-
-    state, judgement = TaskFolder(run.path).state, run.judgement
-    emit_json(
-        {
-            "run": str(run.path),
-            "task": run.model.config.task,
-            "labels": list(run.model.config.labels),
-            "steps": state["step"],
-            "tokens": state["tokens"],
-            "best": state["best"],
-            "eval": None if judgement is None else plain(judgement),
-            "results": {} if judgement is None else _results(run),
-            "report": None if judgement is None else str(run.path / "report.html"),
-            "test": None if answers is None else str(answers),
-            "seconds": seconds,
-        }
-    )
-
-
-def _show(run: TaskRun, splits: Splits, answers: Path | None, seconds: float) -> None:
-    from maskery.cli.output import duration, results, say
-    from maskery.tasks.judge.results import eval_block
-
-    if run.judgement is not None:
-        results().print(eval_block(_results(run)), soft_wrap=True)
-    results().print(f"{run.path}: a model for {run.model.config.task}, in {duration(seconds)}", soft_wrap=True)
-    if run.judgement is not None:
-        results().print(f"report: {run.path / 'report.html'}", soft_wrap=True)
-    if answers is not None:
-        results().print(f"answers to the test set: {answers}", soft_wrap=True)
-    say(f"next: maskery predict {run.path} FILE        maskery evaluate {run.path} --data FILE")
+    return learn(model, splits, nested(keys), out, plan, began, resume=resume, say=say, watching=watching)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from maskery.cli.live import Display, Meter
-from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.measure import HEADLINES
 from maskery.tasks.judge.words import figure_text
+from maskery.tasks.plan import Part
 from maskery.tasks.run import Watch
 from maskery.train.loop import Update
 
 
 class TaskMeter(Meter):
-    """The figures of a fine-tuning; a share of the machine's peak is not told."""
+    """The figures of a part of the work; a share of the machine's peak is not told."""
 
-    def __init__(self, steps: int, task: str) -> None:
-        super().__init__(steps, 0.0, 0.0)
-        self.names = HEADLINES[task]
+    def __init__(self, part: Part) -> None:
+        super().__init__(part.steps, 0.0, 0.0)
+        self.names = HEADLINES[part.task] if part.task else ()
+        self.title = f"{part.title}: " if part.title else ""
         self.best: tuple[float, int] | None = None
+
+    def text(self) -> str:
+        return self.title + super().text()
 
     def add(self, update: Update, line: Mapping[str, Any]) -> None:
         super().add(update, line)
-        value = line.get(f"eval/{self.names[0]}")
+        value = line.get(f"eval/{self.names[0]}") if self.names else None
         if value is None:
             return
         if self.best is None or value > self.best[0]:
@@ -37,13 +40,13 @@ class TaskMeter(Meter):
 
 
 @contextmanager
-def watching(run: Path, task: str) -> Iterator[Watch]:
-    """A watcher of `tune`: the bar comes with the first update, every evaluation leaves its line."""
+def watching(part: Part) -> Iterator[Watch]:
+    """A watcher of one training: the bar comes with the first update, every evaluation leaves its line."""
     shown: list[Display] = []
 
     def watch(update: Update, line: Mapping[str, Any]) -> None:
-        if not shown:  # how many steps there are is known when the first one is done
-            shown.append(Display(TaskMeter(TaskFolder(run).state["task"]["training"]["steps"], task)))
+        if not shown:
+            shown.append(Display(TaskMeter(part)))
             shown[0].start()
         display = shown[0]
         display.log(update, line)

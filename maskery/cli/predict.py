@@ -14,9 +14,9 @@ from maskery.errors import InputError
 
 if TYPE_CHECKING:
     from maskery.tasks.examples import Examples
-    from maskery.tasks.model import TaskModel
     from maskery.tasks.questions import Predicted
     from maskery.tasks.settings import TaskConfig
+    from maskery.tasks.together import Answering
 
 
 def predict(
@@ -42,26 +42,35 @@ def predict(
         raise InputError(f"only {file} is given", repair="maskery predict RUN FILE (- reads texts from stdin)")
     if out is not None and out.is_dir():
         raise InputError("is a folder", where=out, repair="--out FILE")
+    if out is not None and not out.parent.is_dir():
+        raise InputError("there is no such folder", where=out.parent, repair=f"mkdir -p {out.parent}, or another --out")
     flags = column_flags(text, None, meta, header, format, errors)
-    models = opened(runs)
+    models = opened(runs, flags)
     examples = texts_of(models[0].config, file, flags)
+    for note in examples.notes:
+        say(note)
     found = averaged([(each.config, _told(run, each, examples)) for run, each in zip(runs, models, strict=True)])
-    for note in (*examples.notes, *found.notes):
+    for note in found.notes:
         say(note)
     answers = records(examples, found, models[0].config.labels)
     _hand_out(json_lines(answers) if as_json else tsv(answers), out, len(answers))
 
 
-def opened(runs: Sequence[str]) -> list[TaskModel]:
-    """The models; whether they can answer together is found before the first one's weights are read."""
-    from maskery.tasks.model import TaskModel, read_task
-    from maskery.tasks.together import require_alike
+def opened(runs: Sequence[str], flags: dict[str, Any]) -> list[Answering]:
+    """The models; whether they can answer together is found before weights are read, where a task.toml tells it."""
+    from maskery.cli.task_files import take_texts
+    from maskery.tasks import together
+    from maskery.tasks.model import TASK_FILE, read_task
 
     for run in runs:
         if not Path(run).is_dir():
             raise InputError("there is no such run", where=run, repair="maskery predict RUN... FILE: runs come first")
-    require_alike([(run, read_task(Path(run))) for run in runs])
-    return [TaskModel.load(run) for run in runs]
+    early = {run: together.opened(run) for run in runs if not (Path(run) / TASK_FILE).is_file()}
+    for model in early.values():
+        take_texts(model, flags)
+    told = [(run, early[run].config if run in early else read_task(Path(run))) for run in runs]
+    together.require_alike(told)
+    return [early.get(run) or together.opened(run) for run in runs]
 
 
 def texts_of(config: TaskConfig, file: str, flags: dict[str, Any]) -> Examples:
@@ -100,7 +109,7 @@ def _from_stdin(config: TaskConfig) -> Examples:
     return Examples(task=config.task, fields=config.columns.text, items=tuple(items))
 
 
-def _told(run: str, model: TaskModel, examples: Examples) -> Predicted:
+def _told(run: str, model: Answering, examples: Examples) -> Predicted:
     from maskery.cli.task_files import asked
 
     return asked(model, examples, run)

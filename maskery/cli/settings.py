@@ -37,14 +37,14 @@ def new_app(help: str | None = None) -> typer.Typer:
     )
 
 
-def parse_settings(settings: Iterable[str] | None) -> dict[str, Any]:
+def parse_settings(settings: Iterable[str] | None, such_as: str = "model.layers=4") -> dict[str, Any]:
     """["model.layers=4", "rows.kind=stream"] -> overrides; a value is read as TOML, or else taken as a text."""
     parsed: dict[str, Any] = {}
     for setting in settings or ():
         key, equals, value = setting.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise InputError(f"--set {setting!r} is not KEY=VALUE", repair="--set model.layers=4")
+            raise InputError(f"--set {setting!r} is not KEY=VALUE", repair=f"--set {such_as}")
         if key in parsed:
             raise InputError(f"--set gives {key} twice", repair=f"keep one --set {key}=...")
         parsed[key] = parse_value(value.strip())

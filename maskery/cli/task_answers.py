@@ -7,6 +7,7 @@ choice              the number of the choice          of the choice
 regress, rank       the score
 tag                 kind start-stop text; ...
 qa                  the answer, empty for none
+seq2seq             the text
 """
 
 from __future__ import annotations

@@ -5,16 +5,19 @@ What was found in the training file holds here too: the fields, the labels, whic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from maskery.tasks.base import AnyTaskModel
     from maskery.tasks.examples import Examples
-    from maskery.tasks.model import TaskModel
     from maskery.tasks.questions import Predicted
     from maskery.tasks.settings import TaskConfig
+    from maskery.tasks.together import Answering
 
 TextOption = Annotated[str | None, typer.Option("--text", metavar="A,B", help="Columns of the texts, by name or 1, 2.")]
 LabelOption = Annotated[str | None, typer.Option("--label", metavar="C", help="The column of the labels.")]
@@ -59,12 +62,44 @@ def read_as_learned(config: TaskConfig, path: Path, flags: dict[str, Any], label
         kept["columns.format"] = own.format
     columns = checked(kept | flags).columns
     numbers = tuple(column.name for column in config.meta.columns if column.categories is None)
-    seen = Seen(fields=own.text, labels=config.labels if config.task != "tag" else (), numbers=numbers)
+    labels = config.labels if config.task != "tag" else ()
+    seen = Seen(fields=own.text, labels=labels, numbers=numbers, places=own.places)
     return read_examples(path, config.task, "dev" if labelled else "test", columns, labelled=labelled, seen=seen)
 
 
-def asked(model: TaskModel, examples: Examples, label: str) -> Predicted:
-    """The model's answers, with a bar where it takes long; what was cut is told."""
+def take_texts(model: Answering, flags: dict[str, Any], task: str | None = None) -> None:
+    """A folder of Hugging Face's does not tell whether its model reads one text or two: the command line does."""
+    from maskery.tasks.native import for_two_texts
+    from maskery.tasks.together import first_of
+
+    two = len(flags.get("columns.text", ())) == 2 or task == "pair"
+    if two and model.config.task in ("classify", "regress", "multilabel"):
+        made = first_of(model)
+        made.config = for_two_texts(made.config)
+
+
+def by_number(examples: Examples, labels: Sequence[str]) -> Examples:
+    """Classes that nobody named are known by their numbers; where all labels are such numbers, they are taken so."""
+    from maskery.tasks.native import UNNAMED
+
+    named = {name.removeprefix(UNNAMED): name for name in labels if name.startswith(UNNAMED)}
+    if len(named) < len(labels) or not all(each.label in named for each in examples):
+        return examples
+    items = tuple(replace(each, label=named[str(each.label)]) for each in examples)
+    said = ", ".join(f"{number} as {name}" for number, name in list(named.items())[:3])
+    more = " ..." if len(named) > 3 else ""
+    return replace(examples, items=items, notes=(*examples.notes, f"labels are numbers: {said}{more} of the model"))
+
+
+def asked(model: Answering, examples: Examples, label: str) -> Predicted:
+    """The answers of a model, or of several together."""
+    from maskery.tasks.together import averaged, models_of
+
+    return averaged([(each.config, _asked(each, examples, label)) for each in models_of(model)])
+
+
+def _asked(model: AnyTaskModel, examples: Examples, label: str) -> Predicted:
+    """With a bar where it takes long; what was cut is told."""
     from maskery.cli.output import late_progress, say
 
     feed = model.feed(examples, say)
@@ -76,4 +111,5 @@ def asked(model: TaskModel, examples: Examples, label: str) -> Predicted:
             done += rows
             told(done)
 
-        return model.answers(feed, more)
+        found: Predicted = model.answers(feed, more)
+        return found

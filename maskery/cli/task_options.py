@@ -10,7 +10,7 @@ import typer
 TaskOption = Annotated[
     str | None,
     typer.Option(
-        "--task", metavar="T", help="classify, pair, regress, multilabel, tag, qa, choice or rank; found if left out."
+        "--task", metavar="T", help="classify, pair, regress, multilabel, tag, qa, choice, rank or seq2seq; found."
     ),
 ]
 ProcessorOption = Annotated[
@@ -20,10 +20,13 @@ EpochsOption = Annotated[
     float | None, typer.Option("--epochs", metavar="N", help="Times that all examples are read; 3.")
 ]
 TruncateOption = Annotated[
-    str | None, typer.Option("--truncate", help="What stays of a long text: head, tail or head+tail.")
+    str | None, typer.Option("--truncate", help="What stays of a long text: head, tail, head+tail; all, fuse.")
 ]
 WindowsOption = Annotated[
     int | None, typer.Option("--windows", metavar="N", help="Long texts in windows that overlap by N tokens.")
+]
+TowersOption = Annotated[
+    str | None, typer.Option("--towers", metavar="T", help="Each text in a row of its own: encoders shared or apart.")
 ]
 PoolOption = Annotated[
     str | None, typer.Option("--pool", help="What is read off: first, mean, max, firsts, last_four, mix, attention ...")
@@ -44,4 +47,10 @@ LengthOption = Annotated[int | None, typer.Option("--length", metavar="N", help=
 FreezeOption = Annotated[bool, typer.Option("--freeze", help="Train only what stands on top of the encoder.")]
 CrfOption = Annotated[bool, typer.Option("--crf", help="tag: score neighbouring tags together.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Of everything that is drawn.")]
+SeedsOption = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Train with N seeds; the best is kept.")]
+CurveOption = Annotated[bool, typer.Option("--curve", help="Train on 1/16, 1/8 ... and all of the examples.")]
+AdaptOption = Annotated[
+    int, typer.Option("--adapt", metavar="STEPS", min=0, help="Go on pretraining on the task's texts first.")
+]
+BudgetOption = Annotated[str | None, typer.Option("--budget", metavar="TIME", help="End in time: 30s, 10m or 2h.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")]

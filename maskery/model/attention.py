@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.model import kernels
+from maskery.model.blocks import asking_of, exact
 from maskery.model.config import Shape
 from maskery.model.distances import DistanceAttention
 from maskery.model.dropout import level
@@ -77,7 +78,7 @@ class Attention(nn.Module):
         names = {_kernel(group, plan, scheme, x.device) for group in plan.layout.groups}
         if names <= {"packed"} and not plan.capture:
             mixed: Tensor = kernels.PackedAttention.apply(  # type: ignore[no-untyped-call]
-                qkv, plan.layout.groups, plan.allowed, self.heads, plan.dropout
+                qkv, plan.blocks(self.heads), self.heads, plan.dropout
             )
             return self.output(mixed), None
         if names == {"distance"} and isinstance(scheme, Relative):
@@ -127,7 +128,7 @@ class Attention(nn.Module):
             for group in layout.groups
         ]
         mixed: Tensor = kernels.SelectedAttention.apply(  # type: ignore[no-untyped-call]
-            self.project(x, 0, 1), ordered, layout.groups, groups, real, self.heads, p
+            self.project(x, 0, 1), ordered, layout.groups, exact(groups, real), self.heads, p
         )
         looked: Tensor = self.output(mixed)
         return looked
@@ -248,8 +249,12 @@ class Attention(nn.Module):
             for mask, slots in zip(plan.allowed, selection.slots, strict=True)
         ]
         if x.device.type == "cpu" and not scheme.in_attention:
+            blocks = plan.blocks(self.heads)
+            asking = asking_of(blocks, selection.groups) if all(mask is None for mask in allowed) else None
+            if asking is None:
+                asking, blocks = selection.groups, exact(plan.layout.groups, allowed)
             mixed: Tensor = kernels.SelectedAttention.apply(  # type: ignore[no-untyped-call]
-                queries, kv, selection.groups, plan.layout.groups, allowed, self.heads, plan.dropout
+                queries, kv, asking, blocks, self.heads, plan.dropout
             )
             return mixed
         parts = []

@@ -1,6 +1,6 @@
 """The ways to compute attention, all giving the same numbers. A query that may see nothing yields zeros in each.
 
-- `PackedAttention`: matmul, softmax, matmul over packed rows grouped by length, with its own backward pass that
+- `PackedAttention`: matmul, softmax, matmul over packed rows in blocks of like length, with its own backward pass that
   works in place. The quick one on a CPU for rows up to a few hundred slots, and with attention dropout at any length.
 - `SelectedAttention`: the same where only some slots ask, in the last layer.
 - `DistanceAttention` (maskery.model.distances): the first with positions told by distance.
@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from maskery.model.blocks import Block
 from maskery.model.dropout import draw, dropout, keep_scale, kept, level
 from maskery.model.layout import Group
 from maskery.model.positions import Places, PositionScheme
@@ -109,38 +110,36 @@ class PackedAttention(torch.autograd.Function):
     """Self-attention of packed rows: (N, 3*D) queries, keys and values -> (N, D)."""
 
     @staticmethod
-    def forward(
-        ctx: Any, qkv: Tensor, groups: Sequence[Group], allowed: Sequence[Tensor | None], heads: int, p: float
-    ) -> Tensor:
+    def forward(ctx: Any, qkv: Tensor, blocks: Sequence[Block], heads: int, p: float) -> Tensor:
         width = qkv.shape[1] // 3
         out = qkv.new_empty(qkv.shape[0], width)
-        ctx.groups, ctx.heads, ctx.p = groups, heads, p
+        ctx.blocks, ctx.heads, ctx.p = blocks, heads, p
         ctx.scale = (width // heads) ** -0.5
         saved: list[Tensor] = []
-        for group, mask in zip(groups, allowed, strict=True):
-            parts = split_heads(qkv[group.start : group.stop], group.rows, 3, heads).flatten(1, 2)
+        for block in blocks:
+            parts = split_heads(block.spread(qkv), block.rows, 3, heads).flatten(1, 2)
             q, k, v = parts.unbind()
-            weights = _weights(q, k, mask, group.rows, ctx.scale)
+            weights = _weights(q, k, block.allowed, block.rows, ctx.scale)
             saved += [parts, weights]
-            merge(out[group.start : group.stop], _mix(weights, v, p, saved), group.rows, heads)
+            block.put(out, _mix(weights, v, p, saved), heads)
         ctx.save_for_backward(*saved)
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         (grad_out,) = gradients
-        grad_qkv = grad_out.new_empty(grad_out.shape[0], 3 * grad_out.shape[1])
+        width = grad_out.shape[1]
+        grad_qkv = grad_out.new_empty(grad_out.shape[0], 3 * width)
         saved = iter(ctx.saved_tensors)
-        for group in ctx.groups:
+        for block in ctx.blocks:
             (q, k, v), weights = next(saved).unbind(), next(saved)
             drawn = next(saved) if level(ctx.p) else None
-            grad = split_heads(grad_out[group.start : group.stop], group.rows, 1, ctx.heads)[0].flatten(0, 1)
-            target = grad_qkv[group.start : group.stop].view(group.rows, group.length, 3, -1)
+            grad = split_heads(block.spread_gradient(grad_out), block.rows, 1, ctx.heads)[0].flatten(0, 1)
             parts = _group_backward(grad, q, k, v, weights, drawn, ctx.scale, ctx.p)
             for part, value in enumerate(parts):
-                merge(target[:, :, part], value, group.rows, ctx.heads)
-        return grad_qkv, None, None, None, None
+                block.put(grad_qkv[:, part * width : (part + 1) * width], value, ctx.heads)
+        return grad_qkv, None, None, None
 
 
 class SelectedAttention(torch.autograd.Function):
@@ -148,28 +147,21 @@ class SelectedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        queries: Tensor,
-        kv: Tensor,
-        asking: Sequence[Group],
-        groups: Sequence[Group],
-        allowed: Sequence[Tensor | None],
-        heads: int,
-        p: float,
+        ctx: Any, queries: Tensor, kv: Tensor, asking: Sequence[Group], blocks: Sequence[Block], heads: int, p: float
     ) -> Tensor:
         out = torch.empty_like(queries)
-        ctx.asking, ctx.groups, ctx.heads, ctx.p = asking, groups, heads, p
+        ctx.asking, ctx.blocks, ctx.heads, ctx.p = asking, blocks, heads, p
         ctx.scale = (queries.shape[1] // heads) ** -0.5
         saved: list[Tensor] = []
-        for ask, group, mask in zip(asking, groups, allowed, strict=True):
+        for ask, block in zip(asking, blocks, strict=True):
             if not ask.length:
                 continue
-            q = split_heads(queries[ask.start : ask.stop], group.rows, 1, heads)[0].flatten(0, 1)
-            parts = split_heads(kv[group.start : group.stop], group.rows, 2, heads).flatten(1, 2)
+            q = split_heads(queries[ask.start : ask.stop], ask.rows, 1, heads)[0].flatten(0, 1)
+            parts = split_heads(block.spread(kv), block.rows, 2, heads).flatten(1, 2)
             k, v = parts.unbind()
-            weights = _weights(q, k, mask, group.rows, ctx.scale)
+            weights = _weights(q, k, block.allowed, block.rows, ctx.scale)
             saved += [q, parts, weights]
-            merge(out[ask.start : ask.stop], _mix(weights, v, p, saved), group.rows, heads)
+            merge(out[ask.start : ask.stop], _mix(weights, v, p, saved), ask.rows, heads)
         ctx.save_for_backward(*saved)
         return out
 
@@ -177,22 +169,22 @@ class SelectedAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = gradients
+        width = grad_out.shape[1]
         grad_queries = torch.empty_like(grad_out)
-        slots = ctx.groups[-1].stop if ctx.groups else 0
-        grad_kv = grad_out.new_zeros(slots, 2 * grad_out.shape[1])
+        slots = ctx.blocks[-1].stop if ctx.blocks else 0
+        grad_kv = grad_out.new_zeros(slots, 2 * width)
         saved = iter(ctx.saved_tensors)
-        for ask, group in zip(ctx.asking, ctx.groups, strict=True):
+        for ask, block in zip(ctx.asking, ctx.blocks, strict=True):
             if not ask.length:
                 continue
             q, (k, v), weights = next(saved), next(saved).unbind(), next(saved)
             drawn = next(saved) if level(ctx.p) else None
-            grad = split_heads(grad_out[ask.start : ask.stop], group.rows, 1, ctx.heads)[0].flatten(0, 1)
+            grad = split_heads(grad_out[ask.start : ask.stop], ask.rows, 1, ctx.heads)[0].flatten(0, 1)
             grad_q, grad_k, grad_v = _group_backward(grad, q, k, v, weights, drawn, ctx.scale, ctx.p)
-            merge(grad_queries[ask.start : ask.stop], grad_q, group.rows, ctx.heads)
-            target = grad_kv[group.start : group.stop].view(group.rows, group.length, 2, -1)
+            merge(grad_queries[ask.start : ask.stop], grad_q, ask.rows, ctx.heads)
             for part, value in enumerate((grad_k, grad_v)):
-                merge(target[:, :, part], value, group.rows, ctx.heads)
-        return grad_queries, grad_kv, None, None, None, None, None
+                block.put(grad_kv[:, part * width : (part + 1) * width], value, ctx.heads)
+        return grad_queries, grad_kv, None, None, None, None
 
 
 def merge(target: Tensor, x: Tensor, rows: int, heads: int) -> None:

@@ -12,6 +12,7 @@ from functools import cached_property
 from torch import Tensor
 
 from maskery.batches import Memory
+from maskery.model.blocks import Block, exact, near
 from maskery.model.layout import Layout
 from maskery.model.meeting import Meeting, facts_before, meetings
 from maskery.model.parts import Part, parts_of
@@ -38,10 +39,21 @@ class AttentionPlan:
     """Where layers put the keys and values that a cache is made of, if one is wanted."""
     seen: list[Tensor] = field(default_factory=list)
     """Where layers put the weights (B,H,T,S) of a second stream, if they are captured."""
+    _blocks: dict[int, tuple[Block, ...]] = field(default_factory=dict)
 
     @property
     def allowed(self) -> tuple[Tensor | None, ...]:
         return tuple(each.allowed for each in self.content)
+
+    def blocks(self, heads: int) -> tuple[Block, ...]:
+        """What attention takes as one: made once for all layers."""
+        if heads not in self._blocks:
+            everybody = all(mask is None for mask in self.allowed)
+            groups = self.layout.groups
+            self._blocks[heads] = (
+                near(groups, heads, self.layout.order.device) if everybody else exact(groups, self.allowed)
+            )
+        return self._blocks[heads]
 
     @property
     def by_slots(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
@@ -55,12 +55,17 @@ def joined(parts: Iterable[object], between: str = "") -> Markup:
     return Markup(between.join(escape(part) for part in parts))
 
 
-def table(headings: Sequence[object], lines: Iterable[Sequence[object]]) -> Markup:
-    """A table; columns behind the first are numbers and stand to the right."""
-    head = joined(tag("th", heading, {"scope": "col"}) for heading in headings)
+def _cell(content: object, look: dict[str, object]) -> Markup:
+    return tag("td", content, look)
+
+
+def table(headings: Sequence[object], lines: Iterable[Sequence[object]], words: Collection[int] = ()) -> Markup:
+    """A table; columns behind the first are numbers and stand to the right, but for those of `words` (numbers of
+    columns, from 0), which stand to the left as the first does."""
+    looks: list[dict[str, object]] = [{"class": "mk-words"} if at in words else {} for at in range(len(headings))]
+    head = joined(tag("th", heading, {"scope": "col", **look}) for heading, look in zip(headings, looks, strict=True))
     body = joined(
-        tag("tr", joined([tag("th", line[0], {"scope": "row"}), *(tag("td", cell) for cell in line[1:])]))
-        for line in lines
+        tag("tr", joined([tag("th", line[0], {"scope": "row"}), *map(_cell, line[1:], looks[1:])])) for line in lines
     )
     inner = joined([tag("thead", tag("tr", head)), tag("tbody", body)])
     return tag("div", tag("table", inner, {"class": "mk-table"}), {"class": "mk-scroll"})

@@ -45,6 +45,8 @@ ONLY_PAIR = {
 """Kinds that go with one answer to `pair` only."""
 UNFRAMED = ("stream", "stream_pair")
 """Kinds whose rows do not begin with [CLS]."""
+SOURCES = "source_target"
+"""The kind whose rows are a source and what is to be written for it."""
 CONTINUED = ("stream", "stream_pair")
 """Kinds whose rows go on where the row before them ended, so that a memory holds the true past."""
 CLOSED = ("stream_pair",)

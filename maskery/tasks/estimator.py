@@ -3,9 +3,9 @@
 judge = maskery.Classifier("bert-folder", epochs=2).fit(texts, labels)
 judge.predict(["a text"]); judge.predict_proba(["a text"]); cross_val_score(judge, texts, labels)
 
-Every `fit` starts from the weights of the folder, and the same seed gives the same model. The run's own folder is a
-temporary one; `save` writes what transformers opens as well. Scores to be learnt should be of the size of 1:
-sklearn.compose.TransformedTargetRegressor(maskery.Regressor(...), transformer=StandardScaler()) sees to that.
+Every `fit` starts from the folder's weights in a temporary run; the same seed gives the same model. `save` writes what
+transformers opens as well. Scores to be learnt should be of the size of 1; for others there is sklearn.compose's
+TransformedTargetRegressor(maskery.Regressor(...), transformer=StandardScaler()).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from maskery.errors import ArgumentError, CheckpointError, ExistsError, Stopped
 from maskery.extras import optional
 from maskery.randomness import bits, keys
 from maskery.tasks.arrays import Texts, columns_of, texts_of
+from maskery.tasks.base import AnyTaskModel
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.finetune import finetune, say_on_stderr
 from maskery.tasks.judge.measure import Judgement
@@ -33,6 +34,7 @@ from maskery.tasks.model import TaskModel
 from maskery.tasks.questions import Predicted
 from maskery.tasks.resolve import Splits
 from maskery.tasks.settings import TaskConfig
+from maskery.tasks.together import first_of
 
 _USE = "the estimator (maskery.Classifier, maskery.Regressor)"
 BaseEstimator: Any = optional("sklearn.base", _USE).BaseEstimator
@@ -40,7 +42,6 @@ ClassifierMixin: Any = optional("sklearn.base", _USE).ClassifierMixin
 RegressorMixin: Any = optional("sklearn.base", _USE).RegressorMixin
 _validation: Any = optional("sklearn.utils.validation", _USE)
 _multiclass: Any = optional("sklearn.utils.multiclass", _USE)
-
 ESTIMATOR_FILE = "estimator.json"
 _PLACES = {
     "epochs": ("epochs",),
@@ -64,7 +65,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
     table).
     """
 
-    model_: TaskModel
+    model_: AnyTaskModel
     notes_: list[str]
     judgement_: Judgement | None
     n_features_in_: int
@@ -140,7 +141,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             except Stopped as stopped:  # searches go on after an Exception, and Ctrl-C means all of it
                 raise KeyboardInterrupt("stopped by a signal; nothing is kept of an unfinished fit") from stopped
-        self.model_, self.notes_, self.judgement_ = run.model, notes, run.judgement
+        self.model_, self.notes_, self.judgement_ = first_of(run.model), notes, run.judgement
         self._remember(columns_of(X), len(texts[0]))
         return self
 

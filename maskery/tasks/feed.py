@@ -1,6 +1,7 @@
 """Batches of a task, a pure function of (rows, questions, seed, step): every epoch visits all units in a keyed order.
 
-A unit is what has to be read together: a row, or the candidates of a question. `batch` and `micro` count units.
+A unit is what has to be read together: a row, the rows of an example that are joined, or the candidates of a question.
+`batch` and `micro` count units.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from maskery.batches import Batch, Targets
-from maskery.feed import share
-from maskery.phases import Phase, phase_at, phases_of
-from maskery.rows.order import Order
+from maskery.tasks.base import UnitFeed
 from maskery.tasks.batches import TASK, batch_of, no_targets, with_decoder
 from maskery.tasks.framing.meta import MetaArrays
 from maskery.tasks.framing.rows import Rows
@@ -29,7 +28,7 @@ TOKENS = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskFeed:
+class TaskFeed(UnitFeed):
     rows: Rows
     question: Question
     training: TrainingConfig
@@ -40,14 +39,6 @@ class TaskFeed:
     """Whether the next tokens are asked, too."""
     decoder_start: int | None = None
     """The token with which the network's decoder begins; None: it has none."""
-
-    @property
-    def seed(self) -> int:
-        return self.training.seed
-
-    @cached_property
-    def phases(self) -> tuple[Phase, ...]:
-        return phases_of(self.training)
 
     @cached_property
     def _of_unit(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -65,12 +56,11 @@ class TaskFeed:
         """Rows."""
         return int(np.diff(self._of_unit[1]).max(initial=1))
 
-    def micro_batches(self, step: int, rank: int, world: int, micro: int) -> list[Batch]:
-        phase = phase_at(self.phases, step)
-        mine = share(phase.batch, rank, world)
-        visits = np.arange(mine.start, mine.stop, dtype=np.int64) + (step - phase.first) * phase.batch
-        _, units = Order(self.seed, "task", (self.units,)).visit(visits)
-        return [self.asked(units[start : start + micro], step) for start in range(0, len(units), micro)]
+    @property
+    def unit_name(self) -> str:
+        if self.question.sides > 1:
+            return f"examples of {self.question.sides} rows"
+        return "rows" if self.largest_unit == 1 else "questions"
 
     def asked(self, units: NDArray[np.int64], step: int = 0) -> Batch:
         """The rows of the given units with their targets."""
@@ -92,21 +82,26 @@ class TaskFeed:
     def _columns(self, rows: Rows) -> dict[str, torch.Tensor]:
         if self.meta is None:
             return {}
+        example = rows.example[:: self.question.sides]
         return {
-            CATEGORIES: torch.from_numpy(self.meta.categories[rows.example]),
-            QUANTITIES: torch.from_numpy(self.meta.quantities[rows.example]),
+            CATEGORIES: torch.from_numpy(self.meta.categories[example]),
+            QUANTITIES: torch.from_numpy(self.meta.quantities[example]),
         }
 
     def to_read(self) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-        """All rows without targets, those of like length together: their numbers, and a batch."""
-        order = np.argsort(-self.rows.length, kind="stable")
+        """All rows without targets, those of like length together: their numbers, and a batch. Rows that have their
+        scores together (`Question.sides`) stay beside each other."""
+        sides = self.question.sides
+        length = self.rows.length.reshape(-1, sides).max(axis=1, initial=0)
+        order = np.argsort(-length, kind="stable")
         start = 0
         while start < len(order):
-            longest = max(1, int(self.rows.length[order[start]]))
-            numbers = order[start : start + max(1, TOKENS // longest)]
+            slots = max(1, int(length[order[start]])) * sides
+            chosen = order[start : start + max(1, TOKENS // slots)]
+            numbers = (chosen[:, None] * sides + np.arange(sides)).ravel()
             rows = self.rows.take(numbers)
             yield numbers, self._with_columns(self._plain(rows, numbers), rows, no_targets())
-            start += len(numbers)
+            start += len(chosen)
 
 
 def _next_tokens(batch: Batch) -> Targets:

@@ -7,41 +7,42 @@ run.judgement.metrics["accuracy"]; run.predict(["a text", "another"])
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from pydantic import ValidationError
 
-from maskery import files
 from maskery.checkpoint.load import load
+from maskery.checkpoint.locate import locate
 from maskery.errors import InputError
+from maskery.tasks.adapt import adapt
 from maskery.tasks.examples import Example, Examples
-from maskery.tasks.feed import TaskFeed
-from maskery.tasks.folder import TaskFolder
-from maskery.tasks.judge.calibration import calibrated
-from maskery.tasks.judge.card import model_card, write_card
-from maskery.tasks.judge.confusion import confusion
-from maskery.tasks.judge.measure import Judgement, judge
-from maskery.tasks.judge.mistakes import worst_mistakes
-from maskery.tasks.judge.report import Evidence, report
-from maskery.tasks.judge.results import eval_results, write_eval_results
-from maskery.tasks.model import TaskModel
+from maskery.tasks.folder import TaskFolder, fingerprint
+from maskery.tasks.judge.measure import Judgement
+from maskery.tasks.judging import Repeated, read_judgement, read_repeated
+from maskery.tasks.plan import FILE as PLAN
+from maskery.tasks.plan import Plan, Watching, keep_plan, kept_plan, require_dev
 from maskery.tasks.questions import Predicted
 from maskery.tasks.read.files import read_examples
 from maskery.tasks.read.folder import read_folder, seen_in
 from maskery.tasks.read.labels import labels_of, require_known
 from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
 from maskery.tasks.resolve import Splits, resolve
-from maskery.tasks.run import Watch, tune
+from maskery.tasks.run import require_same
 from maskery.tasks.settings import TaskConfig
-from maskery.tasks.system import TaskSystem
+from maskery.tasks.several import Job, Work, begun_model, trained, trainings
 from maskery.tasks.tags import Tags
+from maskery.tasks.together import CLASSES, SCORES, Answering, opened
+from maskery.train.lock import locked
+from maskery.train.run import occupied
 
 Say = Callable[[str], None]
+_NOTABLE = 0.1
+"""The part of a budget that may go without a word before training begins."""
 
 
 def say_on_stderr(text: str) -> None:
@@ -53,15 +54,20 @@ class TaskRun:
     """A finished fine-tuning."""
 
     path: Path
-    model: TaskModel
+    model: Answering
     judgement: Judgement | None
     """On the development set, where there was one."""
+
+    @property
+    def repeated(self) -> Repeated:
+        """What several trainings told: a curve, the figures of all seeds."""
+        return read_repeated(self.path)
 
     def predict(self, texts: Iterable[str | Sequence[str]]) -> Predicted:
         return self.model.predict(examples_of_texts(self.model, texts), say_on_stderr)
 
 
-def examples_of_texts(model: TaskModel, texts: Iterable[str | Sequence[str]]) -> Examples:
+def examples_of_texts(model: Answering, texts: Iterable[str | Sequence[str]]) -> Examples:
     """Texts without labels as the model's task reads them: one a line, or as many as it has fields."""
     fields = model.config.columns.text
     items = []
@@ -127,32 +133,111 @@ def finetune(
     data: str | Path | None = None,
     processor: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    plan: Plan | None = None,
     resume: bool = False,
     say: Say = say_on_stderr,
-    watch: Watch | None = None,
+    watching: Watching | None = None,
 ) -> TaskRun:
     """Train `model` for a task on a folder of files (`data`), single files, or `Examples`; without a task, it is found.
 
-    `settings` are the tables of task.toml as nested values: {"epochs": 2, "training": {"lr": 2e-5}}.
+    `settings` are the tables of task.toml as nested values: {"epochs": 2, "training": {"lr": 2e-5}}. `plan`: what is
+    trained besides or before, such as `Plan(seeds=3)`. `watching` is told of every update.
     """
+    began = time.monotonic()
     given = dict(settings or {})
+    _require_able(model, out, resume)
     if isinstance(train, Examples):
         splits = Splits(train, _as_examples("dev", dev), _as_examples("test", test))
     else:
         paths = {"train": train, "dev": dev, "test": test}
         plain = {name: path for name, path in paths.items() if not isinstance(path, Examples)}
         splits = read_splits(given, task=task, data=data, processor=processor, **plain)
+    return learn(model, splits, given, out, plan or Plan(), began, resume=resume, say=say, watching=watching)
+
+
+def learn(
+    model: str | Path,
+    splits: Splits,
+    given: dict[str, Any],
+    out: str | Path,
+    plan: Plan,
+    began: float,
+    *,
+    resume: bool,
+    say: Say,
+    watching: Watching | None,
+) -> TaskRun:
+    """`finetune` of examples that have been read. `began`: when the clock of a budget started (`time.monotonic`)."""
+    _require_able(model, out, resume)
+    require_dev(plan, splits)
     config, labels = _settled(given, splits, str(model), say)
     loaded = load(model)
     for line in loaded.report.lines():
         say(f"{model}: {line}")
     config = resolve(config, loaded, splits, labels, say)
-    begun = TaskModel(loaded, config)
-    if (not config.labels or config.task == "choice" or loaded.labels == config.labels) and begun.take_native():
-        say(f"the model has the task's own head, {begun.native.name}: training goes on from it")
-    made = tune(begun, splits, Path(out), resume=resume, say=say, **_watched(watch))
-    judgement = None if splits.dev is None else write_judgement(made, splits.dev, Path(out), say)
-    return TaskRun(Path(out), made, judgement)
+    work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded)
+    return _carried_out(plan, config, work, began)
+
+
+def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> TaskRun:
+    """Adapt, and train as often as planned; a run that was begun goes on."""
+    out, before = work.out, kept_plan(work.out, plan)
+    if before is not None and TaskFolder(out).begun and TaskFolder(out).state.get("finished"):
+        require_same(TaskFolder(out), fingerprint(work.splits.train, work.splits.dev), config, plan.changes)
+        work.say(f"{out}: already finished at step {TaskFolder(out).state['step']}")
+        return TaskRun(out, opened(out), read_judgement(out))
+    shorter = _with_cuts(plan, config, work)
+    with locked(out) if shorter.several else nullcontext():
+        if before is None and not plan.plain_training:
+            out.mkdir(parents=True, exist_ok=True)
+            keep_plan(out, plan, 0.0)
+        if plan.adapt:
+            _adapt(plan, config, work)
+        seconds = float(before["seconds"]) if before else 0.0
+        if plan.budget and not seconds:
+            spent = time.monotonic() - began
+            seconds = max(1.0, plan.budget - spent)
+            if spent > _NOTABLE * plan.budget:
+                work.say(f"{spent:.0f} s of the budget of {plan.budget:.0f} s went before training began")
+            keep_plan(out, plan, seconds)
+        job = Job(path=out, config=config, train=work.splits.train, seconds=seconds)
+        work.many = trainings(shorter, job)
+        judgement = trained(job, shorter, work)
+    return TaskRun(out, opened(out), judgement)
+
+
+def _adapt(plan: Plan, config: TaskConfig, work: Work) -> None:
+    loaded = work.loaded or load(work.source)
+    seed = config.training.seed
+    adapt(loaded, work.source, work.splits.train, work.out, plan.adapt, seed, work.say, work.watching)
+    work.loaded = loaded
+
+
+def _with_cuts(plan: Plan, config: TaskConfig, work: Work) -> Plan:
+    """Where no row is cut, all ends are the same and one training is enough."""
+    if not plan.truncate:
+        return plan
+    if plan.truncate == "fuse" and config.task not in (*CLASSES, *SCORES):
+        raise InputError(
+            f"--truncate fuse: answers of {config.task} cannot be averaged", repair="--truncate all keeps the best"
+        )
+    made = begun_model(load(work.source), config, lambda note: None)
+    splits = [split for split in (work.splits.train, work.splits.dev) if split is not None]
+    cut = sum(length > made.room for split in splits for length in made.uncut(split))
+    if config.rows.windows or config.task == "qa" or not (cut or config.rows.limits):
+        why = "long texts are read in windows" if cut else f"every row fits into {made.room} slots"
+        work.say(f"--truncate {plan.truncate}: no row is cut ({why}), so there is one training")
+        return plan.model_copy(update={"truncate": ""})
+    return plan
+
+
+def _require_able(model: str | Path, out: str | Path, resume: bool) -> None:
+    """What is no model, or no place for a run, is told before anything is read: at `out` is a fine-tuning that was
+    begun, or nothing."""
+    locate(Path(model))
+    out = Path(out)
+    if occupied(out, resume) and not (TaskFolder(out).begun or (out / PLAN).is_file()):
+        raise InputError("is no run of maskery finetune", where=out, repair="choose another --out, and no --resume")
 
 
 def _as_examples(name: str, given: str | Path | Examples | None) -> Examples | None:
@@ -160,10 +245,6 @@ def _as_examples(name: str, given: str | Path | Examples | None) -> Examples | N
     if given is None or isinstance(given, Examples):
         return given
     raise InputError(f"{name} is a file, and train is not", repair=f"give {name} as Examples, or train as a file")
-
-
-def _watched(watch: Watch | None) -> dict[str, Watch]:
-    return {} if watch is None else {"watch": watch}
 
 
 def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tuple[TaskConfig, tuple[str, ...]]:
@@ -176,63 +257,9 @@ def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tup
     for other in (splits.dev, splits.test):
         if other is not None:
             require_known(other, labels)
-    columns = {**given.get("columns", {}), "text": train.fields, "meta": train.meta}
+    asked = given.get("columns", {})
+    numbers = tuple(str(each) for each in asked.get("text", ()) if str(each).isdecimal())
+    places = numbers if len(numbers) == len(train.fields) else ()
+    columns = {**asked, "text": train.fields, "places": places, "meta": train.meta}
     config = made_config({**given, "task": train.task, "model": model, "columns": columns})
     return config, Tags(labels).names if train.task == "tag" else labels
-
-
-def write_judgement(made: TaskModel, dev: Examples, out: Path, say: Say) -> Judgement:
-    """Ask the development set once more, and write what was found: a page, a card, eval_results.txt."""
-    feed = made.feed(dev, lambda note: None)
-    found = made.answers(feed)
-    judgement, evidence = judged(made, dev, found)
-    name = out.resolve().name
-    report(judgement, name, evidence).save(out / "report.html")
-    write_card(out, model_card(judgement, name, labels=made.config.labels, evidence=evidence))
-    step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
-    write_eval_results(out, eval_results(judgement, eval_loss=loss_of_all(made.system, feed), global_step=step))
-    files.write_json(out / "evaluation.json", judgement.plain())
-    for note in (*found.notes, *judgement.notes):
-        say(note)
-    return judgement
-
-
-def judged(made: TaskModel, examples: Examples, found: Predicted) -> tuple[Judgement, Evidence]:
-    """How good the answers to labelled examples are, and what a page tells beside the figures."""
-    gold, lengths = made.question(examples).gold, made.feed(examples, lambda note: None).rows.length
-    judgement = judge(
-        made.config.task,
-        gold,
-        found.answers,
-        labels=made.config.labels,
-        probabilities=found.probabilities,
-        groups=found.groups,
-    )
-    return judgement, _evidence(made, examples, lengths.tolist(), found, gold)
-
-
-def _evidence(made: TaskModel, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any]) -> Evidence:
-    chances = None if found.probabilities is None else found.probabilities.max(axis=1).tolist()
-    mistakes = worst_mistakes(made.config.task, dev, gold, found.answers, chances)
-    facts = {"model": made.config.model, "examples": len(dev), "epochs": made.config.epochs}
-    plain: dict[str, Any] = {"mistakes": mistakes, "lengths": lengths, "limit": 0, "facts": facts}
-    if made.config.task not in ("classify", "pair"):
-        return Evidence(**plain)
-    numbers = [made.config.labels.index(name) for name in gold]
-    assert found.probabilities is not None
-    return Evidence(
-        confusion=confusion(gold, found.answers, made.config.labels),
-        calibration=calibrated(found.probabilities, np.array(numbers)),
-        **plain,
-    )
-
-
-@torch.no_grad()
-def loss_of_all(system: TaskSystem, feed: TaskFeed) -> float:
-    """The mean loss of everything that a feed asks."""
-    total, count = 0.0, 0
-    for start in range(0, feed.units, 32):
-        batch = feed.asked(np.arange(start, min(start + 32, feed.units))).to(system.head.answer.weight.device)
-        total += float(system(batch)["task"].detach())
-        count += system.counts(batch)["task"]
-    return total / max(1, count)

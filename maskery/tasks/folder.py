@@ -26,9 +26,9 @@ from maskery.train.optimizers import Optimizer
 WEIGHTS, BEST = "weights.safetensors", "best.safetensors"
 
 
-def weights_of(system: nn.Module) -> dict[str, Tensor]:
-    """A copy of all parameters by name; those that are shared once."""
-    return {name: each.detach().clone() for name, each in system.named_parameters()}
+def weights_of(system: nn.Module, prefix: str = "") -> dict[str, Tensor]:
+    """A copy of all parameters by name, with `prefix` before it; those that are shared once."""
+    return {prefix + name: each.detach().clone() for name, each in system.named_parameters()}
 
 
 @torch.no_grad()

@@ -104,14 +104,6 @@ class MetaJoin(nn.Module):
         return F.embedding(numbers, self.tables[column])
 
 
-def both_orders(states: Tensor) -> Tensor:
-    """Of texts that are read in both orders, rows a-b and b-a beside each other, (2n,D) -> (n,D): the sum, so that
-    exchanging the texts changes nothing (GPT's similarity)."""
-    if len(states) % 2:
-        raise InputError(f"{len(states)} rows are no pairs of orders", repair="give each pair in both orders")
-    return states[0::2] + states[1::2]
-
-
 def with_language_model(task: Tensor, language: Tensor, weight: float) -> Tensor:
     """GPT's L3 = L2 + weight * L1, of means: each sum divided by its own count."""
     return task + weight * language

@@ -2,15 +2,18 @@
 
 config.json, model.safetensors, tokenizer.json    the model; with its family's head where the task has no other
 task.toml                                         the task: what is read, how rows are made, the labels
-task.safetensors                                  what stands on top, where it is not the family's own head
+task.safetensors                                  what stands on top, where it is not the family's own head; and the
+                                                  encoders of all fields but the first, where each has its own
 """
 
 from __future__ import annotations
 
+import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tomlkit
@@ -27,22 +30,30 @@ from maskery.checkpoint.tensors import read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
 from maskery.model.initial import initialise
 from maskery.model.linear import Linear
+from maskery.tasks.base import AnyTaskModel, DoesTask, Say, nobody
 from maskery.tasks.examples import Examples
 from maskery.tasks.feed import TaskFeed
+from maskery.tasks.folder import put_weights, weights_of
 from maskery.tasks.framing.frame import frame_of, tokenizer_of
-from maskery.tasks.framing.make import make_rows
 from maskery.tasks.framing.marks import take_marks
+from maskery.tasks.framing.sides import make_sides, side_lengths
 from maskery.tasks.framing.tokens import encode
+from maskery.tasks.joins import orders_of, sides_of
+from maskery.tasks.judge.measure import measure
 from maskery.tasks.native import PROBLEMS, Native, is_native, native_head, take_head, told_task, written_head
-from maskery.tasks.questions import OfPieces, Predicted, Question, question_of
+from maskery.tasks.no_answer import fitted
+from maskery.tasks.questions import OfPieces, OfSpans, Predicted, Question, question_of
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.system import TaskSystem, Top
+from maskery.tasks.tags import Tags
 
 TASK_FILE, TOP_FILE = "task.toml", "task.safetensors"
-Say = Callable[[str], None]
+_TOWERS = "towers."
 
 
-class TaskModel:
+class TaskModel(DoesTask[TaskFeed]):
+    system: TaskSystem
+
     def __init__(self, model: Model, config: TaskConfig) -> None:
         """`config` is resolved: labels, length and what is read are known."""
         self.model, self.config = model, config
@@ -59,8 +70,11 @@ class TaskModel:
         self.system.eval()
 
     def question(self, examples: Examples) -> Question:
-        made = question_of(examples, self.config.labels)
+        made = question_of(examples, self.config.labels, sides_of(self.config))
         return OfPieces(examples, self.config.labels, self._best) if self.system.crf is not None else made
+
+    def gold(self, examples: Examples) -> list[Any]:
+        return self.question(examples).gold
 
     def _best(self, scores: NDArray[np.float32] | NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         assert self.system.crf is not None
@@ -69,18 +83,14 @@ class TaskModel:
         best: NDArray[np.int64] = found.cpu().numpy()
         return best
 
-    @property
-    def device(self) -> torch.device:
-        return self.system.head.answer.weight.device
-
     def feed(self, examples: Examples, say: Say) -> TaskFeed:
         """The rows of examples, ready to be read or to be trained on."""
         tokenizer, config = tokenizer_of(self.model), self.config
         encoded = encode(examples, tokenizer, self.marks.ids)
-        rows, cut = make_rows(encoded, frame_of(self.model), config.rows, config.rows.length)
+        rows, cut = make_sides(encoded, frame_of(self.model), config.rows, config.rows.length, orders_of(config))
         meta = config.meta.arrays(examples) if config.meta.columns else None
         question = self.question(examples)
-        for note in (*encoded.notes, *cut.notes, *(() if meta is None else meta.notes), *question.prepare(rows)):
+        for note in (*encoded.notes, *cut, *(() if meta is None else meta.notes), *question.prepare(rows)):
             say(note)
         return TaskFeed(
             rows=rows,
@@ -93,18 +103,52 @@ class TaskModel:
             decoder_start=None if self.model.network.decoder is None else self.model.decoder_start(),
         )
 
-    def predict(self, examples: Examples, say: Say) -> Predicted:
-        return self.answers(self.feed(examples, say))
+    def uncut(self, examples: Examples) -> list[int]:
+        """Slots of all rows of examples if nothing were cut."""
+        encoded = encode(examples, tokenizer_of(self.model), self.marks.ids)
+        lengths: list[int] = side_lengths(encoded, frame_of(self.model), orders_of(self.config)).tolist()
+        return lengths
 
-    def answers(self, feed: TaskFeed, told: Callable[[int], None] = lambda rows: None) -> Predicted:
-        """The answers to all that a feed has; `told` of the rows that were read."""
-        return feed.question.predicted(feed.rows, self.scores(feed, told))
+    def answers(self, feed: TaskFeed, told: Callable[[int], None] = nobody) -> Predicted:
+        return self._answered(feed, self.scores(feed, told))
 
-    def scores(self, feed: TaskFeed, told: Callable[[int], None] = lambda rows: None) -> NDArray[np.float32]:
-        """(R,C) of all rows, or (N,C) of all their slots."""
-        was, rows = self.system.training, feed.rows
+    def _answered(self, feed: TaskFeed, scores: NDArray[np.float32]) -> Predicted:
+        """With the threshold of now, which training may have moved since the feed was made."""
+        asked = feed.question
+        if isinstance(asked, OfSpans):
+            asked = replace(asked, threshold=self.config.threshold)
+        return asked.predicted(feed.rows, scores)
+
+    def metrics(self, feed: TaskFeed) -> dict[str, float]:
+        scores = self.scores(feed)
+        if self.fits_threshold and isinstance(feed.question, OfSpans):
+            best = fitted(feed.question, feed.question.found(feed.rows, scores))
+            self.config = self.config.model_copy(update={"threshold": best.value})
+        found = self._answered(feed, scores)
+        return measure(
+            self.config.task,
+            feed.question.gold,
+            found.answers,
+            labels=self.config.labels,
+            probabilities=found.probabilities,
+            groups=found.groups,
+        )
+
+    def seconds(self, feed: TaskFeed, most: float) -> float:
+        """The longest rows are read first, so tokens are counted."""
+        began, read = time.perf_counter(), 0
+        for numbers, batch in feed.to_read():
+            self.system.scores(batch.to(self.device))
+            read += int(feed.rows.length[numbers].sum())
+            if time.perf_counter() - began > most:
+                break
+        return (time.perf_counter() - began) * float(feed.rows.length.sum()) / max(1, read)
+
+    def scores(self, feed: TaskFeed, told: Callable[[int], None] = nobody) -> NDArray[np.float32]:
+        """(R,C) of all rows, (E,C) of examples of several rows, or (N,C) of all slots."""
+        was, rows, sides = self.system.training, feed.rows, feed.question.sides
         self.system.eval()
-        size = len(rows.ids) if feed.question.by_slot else len(rows)
+        size = len(rows.ids) if feed.question.by_slot else len(rows) // sides
         found = np.zeros((size, feed.question.classes), dtype=np.float32)
         for numbers, batch in feed.to_read():
             part = self.system.scores(batch.to(self.device))
@@ -112,7 +156,7 @@ class TaskModel:
                 places = [np.arange(rows.start[number], rows.start[number + 1]) for number in numbers]
                 found[np.concatenate(places)] = part
             else:
-                found[numbers] = part
+                found[numbers[::sides] // sides] = part
             told(len(numbers))
         self.system.train(was)
         return found
@@ -133,7 +177,7 @@ class TaskModel:
             (folder / TOP_FILE).unlink(missing_ok=True)
         else:
             write_safetensors(folder / TOP_FILE, self.top_state())
-        files.write_text(folder / TASK_FILE, tomlkit.dumps(self.config.model_dump(mode="json", exclude_none=True)))
+        write_task(folder, self.config)
 
     def _origin(self) -> Origin | None:
         """What the model's folder said, with the kind of answer that its new head gives."""
@@ -157,15 +201,22 @@ class TaskModel:
 
     def top_state(self) -> dict[str, torch.Tensor]:
         parts = self.system.on_top.items()
-        return {f"{name}.{key}": value for name, part in parts for key, value in part.state_dict().items()}
+        found = {f"{name}.{key}": value for name, part in parts for key, value in part.state_dict().items()}
+        return found | weights_of(self.system.towers, _TOWERS)
 
     @classmethod
-    def load(cls, folder: str | Path) -> TaskModel:
+    def load(cls, folder: str | Path) -> AnyTaskModel:
         """A folder that a fine-tuning wrote, or one of Hugging Face's with the head of a task."""
         folder = Path(folder)
         model = load(folder) if (folder / CONFIG).is_file() else None
         told = None if model is None or (folder / TASK_FILE).is_file() else told_task(model)
+        if told is not None and told.task == "tag":
+            Tags.of_names(told.labels, folder / CONFIG)
         config = told or read_task(folder)
+        if config.task == "seq2seq":
+            from maskery.tasks.seq2seq.model import WritingModel  # it is made of this module
+
+            return WritingModel(model or load(folder), config)
         made = cls(model or load(folder), config)
         if (folder / TOP_FILE).is_file():
             _fill(made, read_safetensors(folder / TOP_FILE), folder / TOP_FILE)
@@ -191,6 +242,12 @@ def _fill(made: TaskModel, tensors: dict[str, torch.Tensor], where: Path) -> Non
     for name, part in made.system.on_top.items():
         start = f"{name}."
         part.load_state_dict({key.removeprefix(start): tensors[key] for key in tensors if key.startswith(start)})
+    towers = {key.removeprefix(_TOWERS): tensors[key] for key in tensors if key.startswith(_TOWERS)}
+    put_weights(made.system.towers, towers, where)
+
+
+def write_task(folder: Path, config: TaskConfig) -> None:
+    files.write_text(folder / TASK_FILE, tomlkit.dumps(config.model_dump(mode="json", exclude_none=True)))
 
 
 def read_task(folder: Path) -> TaskConfig:

@@ -12,6 +12,7 @@ from maskery.checkpoint.heads import EVERY, FIRST, LAST, TASKS, WRITTEN, task_he
 from maskery.checkpoint.model import Model
 from maskery.model.config import Shape
 from maskery.model.heads import ClassHead, TwoLayerHead
+from maskery.model.linear import Linear
 from maskery.tasks.framing.frame import longest_row
 from maskery.tasks.heads import Head
 from maskery.tasks.settings import ColumnsConfig, HeadConfig, LayerConfig, ReadConfig, TaskConfig, TaskRowsConfig
@@ -31,6 +32,8 @@ _TOLD = {"token_class": "tag", "answer_span": "qa", "choice": "choice"}
 _PROBLEMS = {"regression": "regress", "multi_label_classification": "multilabel"}
 """Hugging Face's names of what else than one class of several a head may say."""
 PROBLEMS = {task: name for name, task in _PROBLEMS.items()}
+UNNAMED = "LABEL_"
+"""Hugging Face's name of a class, its number behind it, where nobody gave it one."""
 USUAL = 512
 """Slots of a row at most, where a model reads any number."""
 
@@ -79,9 +82,8 @@ def is_native(config: TaskConfig, native: Native) -> bool:
     """Whether a task has nothing on top but its family's head."""
     head = HeadConfig(layers=native.layers, dropout=config.head.dropout)
     same = config.head.layers == head.layers and not config.head.crf and not config.meta.columns
-    return (
-        same and (config.task in ("tag", "qa") or config.read.pool == native.pool) and config.rows.towers == "one_row"
-    )
+    one_row = config.rows.towers == "one_row" and config.rows.orders != "both"
+    return same and (config.task in ("tag", "qa") or config.read.pool == native.pool) and one_row
 
 
 def told_task(model: Model) -> TaskConfig | None:
@@ -92,18 +94,33 @@ def told_task(model: Model) -> TaskConfig | None:
     if not kind:
         return None
     task = _TOLD.get(kind) or _PROBLEMS.get(str(config.get("problem_type")), "classify")
-    if kind == "sequence_class" and task == "classify" and len(model.labels) == 1:
+    labels = model.labels or _unnamed(model.heads[name])
+    if kind == "sequence_class" and task == "classify" and len(labels) == 1:
         task = "regress"
     native = native_head(model, task, HeadConfig().dropout)
     most = longest_row(model) or USUAL
     return TaskConfig(
         task=task,
-        labels=model.labels if task in ("classify", "multilabel", "tag") else (),
+        labels=labels if task in ("classify", "multilabel", "tag") else (),
         columns=ColumnsConfig(text=("context", "question") if task in ("qa", "choice") else ("text",)),
         rows=TaskRowsConfig(length=min(most, USUAL)),
         read=ReadConfig(pool=native.pool) if task not in ("tag", "qa") else ReadConfig(),
         head=HeadConfig(layers=native.layers),
     )
+
+
+def _unnamed(head: nn.Module) -> tuple[str, ...]:
+    """Two classes that nobody named are not even written into config.json."""
+    last = head.answer if isinstance(head, TwoLayerHead) else head.dense
+    assert isinstance(last, Linear)
+    return tuple(f"{UNNAMED}{number}" for number in range(last.weight.shape[0]))
+
+
+def for_two_texts(config: TaskConfig) -> TaskConfig:
+    """The told task of a head over a whole row, where the row is two texts: no folder tells how many there are."""
+    task = "pair" if config.task == "classify" else config.task
+    columns = config.columns.model_copy(update={"text": ("text_a", "text_b")})
+    return config.model_copy(update={"task": task, "columns": columns})
 
 
 def written_head(native: Native, shape: Shape, head: Head) -> nn.Module:

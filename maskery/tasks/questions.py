@@ -5,7 +5,8 @@
     OfPieces    tag: one tag a piece of text
     OfSpans     qa: where the answer begins and ends
 
-Scores come as rows were framed: (R,C) of all rows, or (N,C) of all their slots. Nothing here knows of networks.
+Scores come as rows were framed: (R,C) of all rows, (E,C) of all examples where several rows of each are joined
+(`sides`), or (N,C) of all slots. Nothing here knows of networks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from maskery.batches import Targets
 from maskery.tasks.batches import flat_slots
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.framing.rows import Rows
-from maskery.tasks.spans import Window, aims_of, find_answer, window_of
+from maskery.tasks.spans import Found, Window, aims_of, find_answer, window_of
 from maskery.tasks.tags import Encoded, Pieces, Tags, pieces_of, places_in
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -49,6 +50,8 @@ class Predicted:
 class Question(ABC):
     examples: Examples
     labels: tuple[str, ...]
+    sides: int = field(default=1, kw_only=True)
+    """Rows of one example, beside each other, that have their scores together: fields read apart, or both orders."""
 
     @property
     def by_slot(self) -> bool:
@@ -62,7 +65,7 @@ class Question(ABC):
 
     def units(self, rows: Rows) -> NDArray[np.int64]:
         """(R,) the unit of each row, ascending: rows of one unit are read in one batch."""
-        return np.arange(len(rows))
+        return np.arange(len(rows)) // self.sides
 
     def prepare(self, rows: Rows) -> tuple[str, ...]:
         """Find the targets of all rows before they are asked again and again; what is to be said of them."""
@@ -92,11 +95,11 @@ def _sigmoid(scores: Floats) -> NDArray[np.float64]:
     return 0.5 * (1 + np.tanh(0.5 * np.asarray(scores, dtype=np.float64)))
 
 
-def _over_windows(rows: Rows, values: NDArray[np.float64], examples: int) -> NDArray[np.float64]:
-    """(R,C) -> (E,C) the mean over the windows of an example."""
-    many = np.bincount(rows.example, minlength=examples)
+def _over_windows(example: NDArray[np.int64], values: NDArray[np.float64], examples: int) -> NDArray[np.float64]:
+    """(R,C) of the rows of an `example` (R,) each -> (E,C) the mean over its windows."""
+    many = np.bincount(example, minlength=examples)
     summed = np.zeros((examples, values.shape[1]))
-    np.add.at(summed, rows.example, values)
+    np.add.at(summed, example, values)
     return summed / np.maximum(many, 1)[:, None]
 
 
@@ -125,18 +128,20 @@ class OfRows(Question):
         return np.array([each.label is not None for each in self.examples], dtype=bool)
 
     def targets(self, rows: Rows) -> Targets:
-        asked = np.flatnonzero(self._said[rows.example])
-        return Targets(index=torch.from_numpy(asked), label=torch.from_numpy(self._label[rows.example[asked]]))
+        example = rows.example[:: self.sides]
+        asked = np.flatnonzero(self._said[example])
+        return Targets(index=torch.from_numpy(asked), label=torch.from_numpy(self._label[example[asked]]))
 
     def predicted(self, rows: Rows, scores: Floats) -> Predicted:
         many, plain = len(self.examples), np.asarray(scores, dtype=np.float64)
+        example = rows.example[:: self.sides]
         if self.examples.task == "regress":
-            return Predicted(answers=_over_windows(rows, plain, many)[:, 0].tolist())
+            return Predicted(answers=_over_windows(example, plain, many)[:, 0].tolist())
         if self.examples.task == "multilabel":
-            chances = _over_windows(rows, _sigmoid(plain), many)
+            chances = _over_windows(example, _sigmoid(plain), many)
             sets = [frozenset(self.labels[at] for at in np.flatnonzero(line >= 0.5)) for line in chances]
             return Predicted(answers=sets, probabilities=chances)
-        chances = _over_windows(rows, softmax(plain), many)
+        chances = _over_windows(example, softmax(plain), many)
         return Predicted(answers=[self.labels[at] for at in chances.argmax(axis=1)], probabilities=chances)
 
     @property
@@ -199,7 +204,7 @@ class OfGroups(Question):
     def predicted(self, rows: Rows, scores: Floats) -> Predicted:
         single = np.asarray(scores, dtype=np.float64)[:, 0]
         if self.examples.task == "rank":
-            pooled = _over_windows(rows, single[:, None], len(self.examples))[:, 0]
+            pooled = _over_windows(rows.example, single[:, None], len(self.examples))[:, 0]
             groups: list[Hashable] = self._group.tolist()
             return Predicted(answers=pooled.tolist(), groups=groups)
         widest = max((len(each.choices) for each in self.examples), default=1)
@@ -358,25 +363,27 @@ class OfSpans(Question):
         )
 
     def predicted(self, rows: Rows, scores: Floats) -> Predicted:
+        return Predicted(answers=["" if each.best is None else each.best.text for each in self.found(rows, scores)])
+
+    def found(self, rows: Rows, scores: Floats) -> list[Found]:
+        """Of each example what the scores of its windows say."""
         by_example: list[list[int]] = [[] for _ in self.examples]
         for number, example in enumerate(rows.example.tolist()):
             by_example[example].append(number)
-        found = [self._found(rows, scores, which, at) for at, which in enumerate(by_example)]
-        return Predicted(answers=["" if each is None else each for each in found])
+        return [self._found(rows, scores, which, at) for at, which in enumerate(by_example)]
 
-    def _found(self, rows: Rows, scores: Floats, which: Sequence[int], example: int) -> str | None:
+    def _found(self, rows: Rows, scores: Floats, which: Sequence[int], example: int) -> Found:
         windows = [self._window(rows, number) for number in which]
         parts = [scores[rows.start[number] : rows.start[number + 1]] for number in which]
         context = self.examples[example].texts[0]
         starts, ends = [part[:, 0] for part in parts], [part[:, 1] for part in parts]
-        best = find_answer(context, windows, starts, ends, longest=self.longest, threshold=self.threshold).best
-        return None if best is None else best.text
+        return find_answer(context, windows, starts, ends, longest=self.longest, threshold=self.threshold)
 
     @property
     def gold(self) -> list[Any]:
         return [[answer.text for answer in each.answers or ()] for each in self.examples]
 
 
-def question_of(examples: Examples, labels: tuple[str, ...]) -> Question:
+def question_of(examples: Examples, labels: tuple[str, ...], sides: int = 1) -> Question:
     kind: dict[str, type[Question]] = {"choice": OfGroups, "rank": OfGroups, "tag": OfPieces, "qa": OfSpans}
-    return kind.get(examples.task, OfRows)(examples, labels)
+    return kind.get(examples.task, OfRows)(examples, labels, sides=sides)

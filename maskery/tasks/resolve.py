@@ -13,12 +13,15 @@ from maskery.errors import InputError
 from maskery.tasks.examples import Examples
 from maskery.tasks.framing.frame import frame_of, longest_row, tokenizer_of
 from maskery.tasks.framing.lengths import arrangements, length_report, row_length
-from maskery.tasks.framing.make import make_rows, row_lengths
 from maskery.tasks.framing.marks import take_marks
 from maskery.tasks.framing.meta import Meta
+from maskery.tasks.framing.sides import make_sides, side_lengths
 from maskery.tasks.framing.tokens import encode
+from maskery.tasks.joins import orders_of, sides_of, with_sides
 from maskery.tasks.native import USUAL, native_head
+from maskery.tasks.no_answer import with_threshold
 from maskery.tasks.questions import question_of
+from maskery.tasks.seq2seq.rooms import with_room
 from maskery.tasks.settings import LayerConfig, TaskConfig
 
 Say = Callable[[str], None]
@@ -33,21 +36,21 @@ class Splits:
 
 def resolve(config: TaskConfig, model: Model, splits: Splits, labels: tuple[str, ...], say: Say) -> TaskConfig:
     """The task with nothing left open; `labels` as the training data has them."""
-    _require_able(config, model)
-    told = with_reading(config, model, say)
-    told, units = _with_length(told, model, splits.train, say)
+    if config.task == "seq2seq":
+        told, units = with_room(config, model, splits.train, splits.dev, say), len(splits.train)
+    else:
+        _require_able(config, model)
+        told = with_reading(with_sides(config, model.family, say), model, say)
+        told, units = _with_length(told, model, splits.train, say)
     steps = steps_of(told, units)
     training = told.training.model_copy(update={"steps": steps, "length": told.rows.length})
+    told = with_threshold(told, splits.train, splits.dev, say)
     meta = Meta.fit(splits.train) if splits.train.meta else Meta()
     return told.model_copy(update={"labels": labels, "training": training, "meta": meta})
 
 
 def _require_able(config: TaskConfig, model: Model) -> None:
     """Refuse what no network here does."""
-    if config.task == "seq2seq":
-        raise InputError("seq2seq is not trained here", where="task", repair="choose a task that is read off a text")
-    if config.rows.towers != "one_row":
-        raise InputError("towers are not read yet", where="rows.towers", repair='leave it at "one_row"')
     if model.config.target_vocabulary:
         raise InputError(
             "the model's decoder has a vocabulary of its own, so it cannot read the row again",
@@ -81,15 +84,16 @@ def _with_length(config: TaskConfig, model: Model, train: Examples, say: Say) ->
     """With the length of rows; and how many units (see `Question.units`) the training examples then are."""
     tokenizer, frame = tokenizer_of(model), frame_of(model)
     marks = take_marks(tokenizer, config.rows.marks)
-    for note in marks.notes:
+    for note in (*marks.notes, *([frame.note] if frame.note else [])):
         say(note)
     encoded = encode(train, marks.tokenizer, marks.ids)
     for line in length_report(arrangements(encoded, frame)).lines:
         say(line)
-    chosen = row_length(config.rows.length, row_lengths(encoded, frame), longest_row(model), USUAL)
+    orders = orders_of(config)
+    chosen = row_length(config.rows.length, side_lengths(encoded, frame, orders), longest_row(model), USUAL)
     say(chosen.note)
-    rows, _ = make_rows(encoded, frame, config.rows, chosen.length)
-    units = len(np.unique(question_of(train, config.labels).units(rows)))
+    rows, _ = make_sides(encoded, frame, config.rows, chosen.length, orders)
+    units = len(np.unique(question_of(train, config.labels, sides_of(config)).units(rows)))
     if units != len(train):
         say(f"{len(train):,} examples make {units:,} units of training")
     return config.model_copy(update={"rows": config.rows.model_copy(update={"length": chosen.length})}), units

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ from torch import Tensor
 
 from maskery import files
 from maskery.errors import RecipeError, Stopped
+from maskery.system import Trainable
+from maskery.tasks.base import AnyTaskModel, UnitFeed
 from maskery.tasks.examples import Examples
-from maskery.tasks.feed import TaskFeed
 from maskery.tasks.folder import TaskFolder, fingerprint, put_weights, weights_of
-from maskery.tasks.judge.measure import HEADLINES, measure
+from maskery.tasks.judge.measure import HEADLINES
 from maskery.tasks.model import TaskModel
+from maskery.tasks.no_answer import EVEN, is_open
 from maskery.tasks.resolve import Splits, evaluations
 from maskery.tasks.settings import TaskConfig
-from maskery.tasks.system import TaskSystem
 from maskery.train import machine
 from maskery.train.config import OPTIMIZERS
 from maskery.train.lock import locked
@@ -39,10 +40,10 @@ Watch = Callable[[Update, Mapping[str, Any]], None]
 class Tuning:
     """A fine-tuning under way."""
 
-    made: TaskModel
+    made: AnyTaskModel
     folder: TaskFolder
-    trainer: Trainer[TaskSystem, TaskFeed]
-    dev: TaskFeed | None
+    trainer: Trainer[Trainable, UnitFeed]
+    dev: UnitFeed | None
     say: Say
     state: dict[str, Any] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
@@ -68,19 +69,7 @@ class Tuning:
             self.folder.write_state(self.state)
             self.folder.run.cut_metrics(0)
             return
-        if self.folder.state.get("data") != data:
-            raise RecipeError(
-                "the run was started with other examples",
-                where=self.folder.path,
-                repair="resume with the same files, or choose another --out",
-            )
-        other = sorted(key for key in task if self.folder.state.get("task", {}).get(key) != task[key])
-        if other:
-            raise RecipeError(
-                f"the run was started with another {other[0]}",
-                where=self.folder.path,
-                repair="resume with the same settings, or choose another --out",
-            )
+        require_same(self.folder, data, self.config)
         _, newest = self.folder.checkpoints()[-1]
         self.state, self.best = self.folder.restore(newest, self.made.system, self.trainer.optimizer)
         self.trainer.step = self.state["step"]
@@ -133,24 +122,18 @@ class Tuning:
         if self.dev is None:
             self.best = {}
             return {}
-        found = self.made.answers(self.dev)
-        question = self.dev.question
-        metrics = measure(
-            self.config.task,
-            question.gold,
-            found.answers,
-            labels=self.config.labels,
-            probabilities=found.probabilities,
-            groups=found.groups,
-        )
-        self._judge(metrics[HEADLINES[self.config.task][0]])
+        metrics = self.made.metrics(self.dev)
+        found: dict[str, Any] = {"value": metrics[HEADLINES[self.config.task][0]]}
+        found |= {"loss": metrics["loss"]} if "loss" in metrics else {}
+        found |= {"threshold": self.config.threshold} if self.made.fits_threshold else {}
+        self._judge(found)
         return {f"eval/{name}": each for name, each in metrics.items()}
 
-    def _judge(self, value: float) -> None:
-        """Keep the weights if they are the best so far."""
+    def _judge(self, found: Mapping[str, Any]) -> None:
+        """Keep the weights if what was found, the headline's value first, is the best so far."""
         before = self.state["best"]
-        if before is None or _rank(value) > _rank(before["value"]):
-            self.state |= {"best": {"step": self.state["step"], "value": value}, "stale": 0}
+        if before is None or _rank(found) > _rank(before):
+            self.state |= {"best": {"step": self.state["step"], **found}, "stale": 0}
             self.best = weights_of(self.made.system)
         else:
             self.state["stale"] += 1
@@ -165,13 +148,51 @@ class Tuning:
         """Put the best weights into the model and write it at the top of the folder."""
         if self.best:
             put_weights(self.made.system, self.best)
+        if self.made.fits_threshold:
+            self._keep_threshold()
         self.made.system.eval()
         self.made.save(self.folder.path, self.say)
 
+    def _keep_threshold(self) -> None:
+        """That which dev told of the best weights; before it was asked, no answer has to be just better."""
+        best = self.state["best"]
+        value, why = EVEN, "dev was not asked yet"
+        if best is not None:
+            value, why = best["threshold"], "the best F1 on dev, whose figures flatter it a little"
+        self.made.config = self.config.model_copy(update={"threshold": value})
+        self.say(f"no answer is given where that scores better by more than {value:.4g}: {why}")
 
-def _rank(value: float) -> float:
-    """A figure that could not be computed (the rank correlation of equal numbers) is worse than any other."""
-    return -math.inf if math.isnan(value) else value
+
+def _rank(found: Mapping[str, float]) -> tuple[float, float]:
+    """A figure that could not be computed (the rank correlation of equal numbers) is worse than any other. Of equal
+    ones the lower loss is better, where the loss is known: texts may long be all wrong while they get nearer."""
+    return -math.inf if math.isnan(found["value"]) else found["value"], -found.get("loss", 0.0)
+
+
+def require_same(folder: TaskFolder, data: str, config: TaskConfig, free: Collection[str] = ()) -> None:
+    """Refuse a run of other examples, or of other settings. `free`: keys that a plan has changed."""
+    state = folder.state
+    if state.get("data") != data:
+        raise RecipeError(
+            "the run was started with other examples",
+            where=folder.path,
+            repair="resume with the same files, or choose another --out",
+        )
+    before, now = _flat(state.get("task", {})), _flat(_settings(config))
+    other = sorted(key for key in now if before.get(key) != now[key] and key not in free)
+    if other:
+        raise RecipeError(
+            f"the run was started with another {other[0]}: {before.get(other[0])!r}, now {now[other[0]]!r}",
+            where=folder.path,
+            repair="resume with the same settings, or choose another --out",
+        )
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """{"rows": {"length": 8}} -> {"rows.length": 8}"""
+    tables = {key: value for key, value in settings.items() if isinstance(value, dict)}
+    plain = {key: value for key, value in settings.items() if key not in tables}
+    return plain | {f"{table}.{key}": each for table, value in tables.items() for key, each in value.items()}
 
 
 def _settings(config: TaskConfig) -> dict[str, Any]:
@@ -192,17 +213,18 @@ def _nobody(update: Update, line: Mapping[str, Any]) -> None:
 
 
 def tune(
-    made: TaskModel, splits: Splits, out: Path, *, resume: bool = False, say: Say, watch: Watch = _nobody
-) -> TaskModel:
+    made: AnyTaskModel, splits: Splits, out: Path, *, resume: bool = False, say: Say, watch: Watch = _nobody
+) -> AnyTaskModel:
     """Train a model whose task is resolved (`resolve`); the best on the development set is written and returned."""
     machine.prepare()
     folder = TaskFolder(out)
     started = occupied(out, resume)
     with locked(out), files.writing(out, reads=True):
         if started and folder.begun and folder.state.get("finished"):
+            require_same(folder, fingerprint(splits.train, splits.dev), made.config)
             say(f"{out}: already finished at step {folder.state['step']}")
             return TaskModel.load(out)
-        tuning = _tuning(made, splits, folder, say)
+        tuning = tuning_of(made, splits, folder, say)
         tuning.begin(fingerprint(splits.train, splits.dev), started)
         tuning.train(watch)
         tuning.finish()
@@ -210,27 +232,32 @@ def tune(
     return made
 
 
-def _tuning(made: TaskModel, splits: Splits, folder: TaskFolder, say: Say) -> Tuning:
+def tuning_of(made: AnyTaskModel, splits: Splits, folder: TaskFolder, say: Say) -> Tuning:
     config, device = made.config, machine.device()
     made.system.to(device)
-    feed = made.feed(splits.train, say)
+    feed: UnitFeed = made.feed(splits.train, say)
     dev = None if splits.dev is None else _told(made, splits.dev, say)
     trained = [(name, each) for name, each in made.system.named_parameters() if each.requires_grad]
     parameters = sum(each.numel() for _, each in trained)
-    longest = int(feed.rows.length.max(initial=1))
+    longest = feed.longest
     available = machine.available_memory()
     training = config.training
-    micro = choose_micro(made.model.config, parameters, longest, training.batch, 1.0, available, training.micro)
-    units = max(1, micro.rows // (1 if training.micro else feed.largest_unit))
-    say(f"micro-batch: {units} {'rows' if feed.largest_unit == 1 else 'questions'} ({micro.reason})")
+    each = feed.largest_unit
+    asked = training.batch * each, training.micro * each
+    micro = choose_micro(made.model.config, parameters, longest, asked[0], 1.0, available, asked[1])
+    units = max(1, micro.rows // each)
+    say(f"micro-batch: {units} {feed.unit_name} ({micro.reason})")
+    made.fits_threshold = is_open(config, splits.train)
     optimizer = OPTIMIZERS.get(training.optimizer)(trained, training)
-    trainer = Trainer(training, feed, made.system, optimizer, [units], device=device, planned=micro.bytes)
+    trainer: Trainer[Trainable, UnitFeed] = Trainer(
+        training, feed, made.system, optimizer, [units], device=device, planned=micro.bytes
+    )
     return Tuning(made, folder, trainer, dev, say)
 
 
-def _told(made: TaskModel, examples: Examples, say: Say) -> TaskFeed:
+def _told(made: AnyTaskModel, examples: Examples, say: Say) -> UnitFeed:
     notes: list[str] = []
-    feed = made.feed(examples, notes.append)
+    feed: UnitFeed = made.feed(examples, notes.append)
     for note in notes:
         say(f"dev: {note}")
     return feed

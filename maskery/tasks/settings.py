@@ -22,6 +22,8 @@ class ColumnsConfig(Config):
     """Which columns are what; empty: found by themselves, and told."""
 
     text: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    """Numbers of the columns of the texts, from 1, where they were asked for by number: predicting reads the same."""
     label: str = ""
     meta: tuple[str, ...] = ()
     """Columns beside the text that are joined to its vector: numbers as they are, anything else by an embedding."""
@@ -44,7 +46,12 @@ class TaskRowsConfig(Config):
     marks: tuple[str, ...] = ()
     """Tokens of the user's own, such as [CAT=CULTURE], that take free rows of the vocabulary."""
     towers: Literal["one_row", "shared", "apart"] = "one_row"
-    """Fields in one row, or each read by itself: by one encoder, or by one each."""
+    """Fields in one row, or each read by itself: by one encoder, or by one each. `read.pool` is common to all."""
+    join: Literal["auto", "concat", "difference"] = "auto"
+    """towers: the fields' vectors side by side, or u,v,|u-v| of two; auto: the difference where there are two."""
+    orders: Literal["auto", "one", "both"] = "auto"
+    """pair, regress: two fields as they stand, or read as a-b and as b-a, and the two vectors added; auto: both where
+    openai-gpt learns a score of two texts, otherwise one; told."""
 
 
 class ReadConfig(Config):
@@ -83,21 +90,39 @@ class HeadConfig(Config):
     """The weight of the language model's own loss on the task's text, beside the task's (GPT: 0.5)."""
 
 
+class WriteConfig(Config):
+    """seq2seq: how targets are written."""
+
+    longest: int = Field(0, ge=0)
+    """Tokens of a target at most, its end apart; 0: enough for nearly all of training, as far as the model reads; told.
+    Longer targets are cut in training, and counted."""
+    beams: int = Field(1, ge=1)
+    """Texts in hand while one is searched; 1: always the most probable token (greedy)."""
+    length_penalty: float = 1.0
+    """beams: a text's log-probability is divided by its length to this power."""
+    dev: int = Field(200, ge=0)
+    """Examples of the development set that texts are written for at every evaluation; 0: all. In the end always all."""
+
+
 class TaskConfig(Config):
     task: Task
     model: str = ""
     """The folder that the run began with."""
     labels: tuple[str, ...] = ()
     """In the order of their numbers."""
+    fused: tuple[str, ...] = ()
+    """Folders inside the run's: its answers are the average of theirs, and it has no model of its own."""
     columns: ColumnsConfig = ColumnsConfig()
     rows: TaskRowsConfig = TaskRowsConfig()
     read: ReadConfig = ReadConfig()
     head: HeadConfig = HeadConfig()
+    write: WriteConfig = WriteConfig()
     epochs: float = Field(3.0, gt=0)
     meta: Meta = Meta()
     """What training knows of the columns beside the text."""
     threshold: float | None = None
-    """qa: by how much "no answer" has to score better; None: there is always an answer."""
+    """qa: by how much "no answer" has to score better. None: there is always an answer; before training, where some
+    questions have none, it is found on dev."""
     patience: int = Field(0, ge=0)
     """Evaluations without a better one after which training ends; 0: all epochs."""
     training: TrainingConfig = TrainingConfig(lr=5e-5, batch=32, warmup=0.1, length=128, eps=1e-8)

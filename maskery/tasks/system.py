@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from maskery.tasks.batches import TASK
 from maskery.tasks.crf import CRF
 from maskery.tasks.framing.meta import Meta
 from maskery.tasks.heads import MetaJoin, head_of, mean
+from maskery.tasks.joins import join_of, side_of
 from maskery.tasks.losses import Loss, Wanted, loss_of
 from maskery.tasks.pools import Pool, pool_of
 from maskery.tasks.questions import SIZES
@@ -49,6 +51,14 @@ class Top:
     """Whether the last matrix has one; a family's own head may not."""
 
 
+class Part(NamedTuple):
+    """What one network made of the rows that it read: all of a batch, or those of one field."""
+
+    network: Network
+    batch: Batch
+    hidden: Hidden
+
+
 class TaskSystem(Trainable):
     def __init__(self, network: Network, top: Top, language: TokenHead | None = None) -> None:
         """`language`: the head of the language model, where it is trained beside the task."""
@@ -60,6 +70,11 @@ class TaskSystem(Trainable):
         shape = stack.shape
         self.pool: Pool | None = None if self.by_slot else pool_of(top.config.read.pool, shape)
         width = shape.width if self.pool is None else self.pool.width
+        self.sides = join_of(top.config)
+        width = width if self.sides is None else self.sides.width(width)
+        apart = len(top.config.columns.text) if top.config.rows.towers == "apart" else 1
+        self.towers = nn.ModuleDict({str(number): deepcopy(network) for number in range(1, apart)})
+        """The encoders of all fields but the first, by the numbers of the fields, where each has its own."""
         self.join: MetaJoin | None = None
         if top.meta.columns:
             self.join = MetaJoin(top.meta.sizes, top.meta.quantities)
@@ -70,7 +85,7 @@ class TaskSystem(Trainable):
         self.language = language
         weight = top.config.head.lm
         self.weights: Mapping[str, float] = {TASK: 1.0} | ({LANGUAGE: weight} if weight and language else {})
-        if top.config.read.frozen:
+        if top.config.read.frozen:  # towers apart are not: they would stay alike
             network.requires_grad_(False)
 
     @property
@@ -108,9 +123,9 @@ class TaskSystem(Trainable):
         return self.loss.count(_wanted(targets))
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        hidden = self.read(batch)
+        parts = self._parts(batch)
         targets = batch.targets[TASK]
-        states = self._states(hidden, batch)
+        states = self._states(parts, targets)
         if not self.by_slot:
             states = states.index_select(0, targets.index)
         if self.crf is not None:
@@ -121,16 +136,28 @@ class TaskSystem(Trainable):
         sums = {TASK: total}
         if LANGUAGE in self.weights:
             assert self.language is not None
-            sums[LANGUAGE] = NextToken().total(self.network, self.language, hidden, batch)
+            totals = [NextToken().total(each.network, self.language, each.hidden, each.batch) for each in parts]
+            sums[LANGUAGE] = totals[0] if len(totals) == 1 else torch.stack(totals).sum()
         return sums
 
-    def read(self, batch: Batch, every: bool = False) -> Hidden:
+    def _parts(self, batch: Batch) -> list[Part]:
+        """All rows read by the network, or those of each field by its own."""
+        if not self.towers:
+            return [Part(self.network, batch, self.read(batch))]
+        found = []
+        for number, network in enumerate((self.network, *self.towers.values())):
+            assert isinstance(network, Network)
+            mine = side_of(batch, number, len(self.towers) + 1)
+            found.append(Part(network, mine, self.read(mine, network=network)))
+        return found
+
+    def read(self, batch: Batch, every: bool = False, network: Network | None = None) -> Hidden:
         """What the task stands on. `every`: the states of all slots, whatever is asked."""
         inputs = inputs_of(batch)
         layers = self.pool is not None and self.pool.needs_layers
         reads = None if every else self._reads(batch, inputs.layout)
         with torch.no_grad() if self.top.config.read.frozen else nullcontext():
-            hidden: Hidden = self.network(inputs, layers=layers, reads=reads)
+            hidden: Hidden = (network or self.network)(inputs, layers=layers, reads=reads)
         return hidden if hidden.decoder is None else hidden.decoder
 
     def _reads(self, batch: Batch, layout: Layout) -> Tensor | None:
@@ -140,12 +167,15 @@ class TaskSystem(Trainable):
             return self.pool.reads(layout)
         return batch.targets[TASK].index
 
-    def _states(self, hidden: Hidden, batch: Batch) -> Tensor:
-        """(n,D) of the asked slots, or (B,D) of the rows with their columns."""
-        targets = batch.targets[TASK]
+    def _states(self, parts: list[Part], targets: Targets) -> Tensor:
+        """(n,D) of the asked slots, or (B,D) of the rows, or of examples of several rows, with their columns."""
         if self.pool is None:
-            return hidden.select(targets.index)
-        return self._joined(self.pool(hidden), targets)
+            return parts[0].hidden.select(targets.index)
+        vectors = [self.pool(each.hidden) for each in parts]
+        if self.sides is None:
+            return self._joined(vectors[0], targets)
+        each_side = vectors if len(vectors) > 1 else self.sides.split(vectors[0])
+        return self._joined(self.sides(each_side), targets)
 
     def _joined(self, vectors: Tensor, targets: Targets) -> Tensor:
         if self.join is None:
@@ -155,13 +185,13 @@ class TaskSystem(Trainable):
 
     @torch.no_grad()
     def scores(self, batch: Batch) -> NDArray[np.float32]:
-        """(B,C) of the rows, or (N,C) of all their slots end to end."""
-        hidden = self.read(batch, every=self.by_slot)
+        """(B,C) of the rows, or of examples of several rows, or (N,C) of all their slots end to end."""
         if self.pool is None:
+            hidden = self.read(batch, every=True)
             grid = hidden.layout.unpack(self.head(hidden.packed))
             real = torch.arange(grid.shape[1], device=grid.device) < batch.length[:, None]
             return grid[real].float().cpu().numpy()
-        found: Tensor = self.head(self._joined(self.pool(hidden), batch.targets[TASK]))
+        found: Tensor = self.head(self._states(self._parts(batch), batch.targets[TASK]))
         return found.float().cpu().numpy()
 
 

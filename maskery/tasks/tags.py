@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Literal, NamedTuple
 from unicodedata import category
 
@@ -179,7 +180,7 @@ class Tags:
         self._number = {kind: number for number, kind in enumerate(kinds)}
 
     @classmethod
-    def of_names(cls, names: Sequence[str]) -> Tags:
+    def of_names(cls, names: Sequence[str], where: str | Path | None = None) -> Tags:
         """From the names of all tags in their order, as a model's folder has them."""
         kinds = list(dict.fromkeys(name.partition("-")[2] for name in names if name != "O"))
         for scheme in PARTS:
@@ -188,7 +189,8 @@ class Tags:
                 return made
         raise InputError(
             f"the tags {', '.join(names)} are not those of a scheme",
-            repair="name O first, then for each kind B- and I-, or B-, M-, E- and S-",
+            where=where,
+            repair="name them in config.json's id2label: O first, then for each kind B- and I-, or B-, M-, E- and S-",
         )
 
     def __len__(self) -> int:

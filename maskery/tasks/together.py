@@ -1,14 +1,21 @@
-"""Several models of one task as one: their probabilities, or their scores, are averaged. Families may differ."""
+"""Several models of one task as one: their probabilities, or their scores, are averaged. Families may differ.
+
+A folder may be several models: its task.toml names them (`fused`), and they lie in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery.errors import InputError
+from maskery.errors import CheckpointError, InputError
+from maskery.tasks.base import AnyTaskModel
+from maskery.tasks.examples import Examples
+from maskery.tasks.model import TASK_FILE, TaskModel, read_task
 from maskery.tasks.questions import Predicted
 from maskery.tasks.settings import TaskConfig
 
@@ -16,13 +23,55 @@ CLASSES, SCORES = ("classify", "pair", "multilabel", "choice"), ("regress", "ran
 """Tasks whose probabilities, and whose scores, can be averaged."""
 
 
+@dataclass(frozen=True)
+class Together:
+    """Models that answer as one; the first one's labels are theirs."""
+
+    config: TaskConfig
+    models: tuple[AnyTaskModel, ...]
+
+    def predict(self, examples: Examples, say: Callable[[str], None]) -> Predicted:
+        return averaged([(each.config, each.predict(examples, say)) for each in self.models])
+
+
+Answering = AnyTaskModel | Together
+
+
+def models_of(answering: Answering) -> tuple[AnyTaskModel, ...]:
+    return answering.models if isinstance(answering, Together) else (answering,)
+
+
+def first_of(answering: Answering) -> AnyTaskModel:
+    """The one that tells how examples are read and which answers are right."""
+    return models_of(answering)[0]
+
+
+def opened(folder: str | Path) -> Answering:
+    """What a fine-tuning wrote, one model or several; or a folder of Hugging Face's with a task's head."""
+    folder = Path(folder)
+    config = read_task(folder) if (folder / TASK_FILE).is_file() else None
+    if config is None or not config.fused:
+        return TaskModel.load(folder)
+    for name in config.fused:
+        if not (folder / name / TASK_FILE).is_file():
+            raise CheckpointError(
+                f"{TASK_FILE} names {name}, which is not there",
+                where=folder,
+                repair="put back all that the fine-tuning wrote; one of the others answers alone, too",
+            )
+    return Together(config, tuple(TaskModel.load(folder / name) for name in config.fused))
+
+
+def require_average(task: str, where: str | Path | None = None) -> None:
+    if task not in (*CLASSES, *SCORES):
+        raise InputError(f"answers of {task} cannot be averaged", where=where, repair="give one run after the other")
+
+
 def require_alike(runs: Sequence[tuple[str | Path, TaskConfig]]) -> None:
     """Refuse runs that do not answer the same question; what differs is told."""
     (first, config), *others = runs
-    if others and config.task not in (*CLASSES, *SCORES):
-        raise InputError(
-            f"answers of {config.task} cannot be averaged", where=first, repair="give one run; the others one by one"
-        )
+    if others:
+        require_average(config.task, first)
     for path, other in others:
         if other.task != config.task:
             cause = f"its task is {other.task}, that of {first} is {config.task}"

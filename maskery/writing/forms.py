@@ -3,6 +3,7 @@
 | model | row | the next token is asked |
 |---|---|---|
 | gpt, gpt2, transformer-xl | prompt, text | of the last token |
+| the same, trained on a source and its target | [CLS] prompt [SEP] text | of the last token |
 | unilm as a prefix, shifted | [CLS] prompt [SEP] text | of the last token; the prompt is a source that all see |
 | unilm as a prefix, masked | [CLS] prompt [SEP] text [MASK] | of the [MASK], in whose place it then comes |
 | unilm from the left | [CLS] prompt text [MASK] | of the [MASK] |
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from maskery.checkpoint.model import Model
 from maskery.errors import InputError
 from maskery.model.config import Mode, Shape
-from maskery.rows.config import MODE_SEGMENTS, UNFRAMED
+from maskery.rows.config import MODE_SEGMENTS, SOURCES, UNFRAMED
 from maskery.rows.modes import FIRST_SEGMENT
 from maskery.text.tokenizer import Specials, Tokenizer
 
@@ -94,6 +95,8 @@ def _form(model: Model, role: str | None) -> Form | None:
             limit=rows,
         )
     if "next_token" in heads and shape.visibility in ("causal", "packed_causal"):
+        if model.rows is not None and model.rows.kind == SOURCES:
+            return replace(_source("next_token", shape, specials, rows, None), visibility="causal", reach=shape.memory)
         # Which of the two makes no difference to a row that is one text.
         framed = model.rows is not None and model.rows.kind not in UNFRAMED
         front = (specials.cls,) if framed else ()

@@ -15,6 +15,7 @@ import numpy as np
 
 from maskery.checkpoint.model import Model
 from maskery.errors import InputError
+from maskery.model.config import Shape
 from maskery.text.tokenizer import Tokenizer
 from maskery.writing.beam import search
 from maskery.writing.drafts import Draft, Written
@@ -84,17 +85,24 @@ def batches(
     if batch < 1:
         raise InputError(f"batch {batch} is too small", repair="batch 1 or more")
     tokenizer = tokenizer_of(model)
-    target = target_tokenizer_of(model)
-    never = never_written(target, model.config.target_vocabulary or model.config.vocabulary)
     ids = [tokenizer.encode_marked(prompt) for prompt in prompts]
     if how.how == "gibbs":
+        never = never_written(target_tokenizer_of(model), model.config)
         filler = filler_of(model)
         drafts = _masked(filler, prompts, ids, how)
         per = batch * how.samples
         return (chain(filler, drafts[at : at + per], how, never) for at in range(0, len(drafts), per))
     form = form_of(model, role, memory=memory)
     _require(form, prompts, ids)
-    end = target.specials.sep
+    return written_for(model, form, prompts, ids, how, batch)
+
+
+def written_for(
+    model: Model, form: Form, prompts: Sequence[str], ids: Sequence[Sequence[int]], how: How, batch: int
+) -> Iterator[Iterator[Sequence[Draft]]]:
+    """The same for prompts that are tokens already and fit the model; `prompts` is what they are called."""
+    target = target_tokenizer_of(model)
+    never, end = never_written(target, model.config), target.specials.sep
     drafts = _drafts(form, target, prompts, ids, how)
     if how.how == "beam":
         return (search(writer_of(model, form), drafts[at : at + batch], how, end, never)
@@ -107,8 +115,9 @@ def batches(
             for at in range(0, len(several), per))  # fmt: skip
 
 
-def never_written(tokenizer: Tokenizer, vocabulary: int) -> list[int]:
+def never_written(tokenizer: Tokenizer, shape: Shape) -> list[int]:
     """Tokens that are no text: marks other than the end, and numbers without a piece."""
+    vocabulary = shape.target_vocabulary or shape.vocabulary
     end = tokenizer.specials.sep
     text = np.isin(np.arange(vocabulary), [*tokenizer.ordinary.tolist(), end])
     return np.flatnonzero(~text).tolist()

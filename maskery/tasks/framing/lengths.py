@@ -67,7 +67,8 @@ def choose_length(lengths: ArrayLike, most: int) -> Chosen:
     above = int((known > length).sum())
     why = f"{_COVERED} % of the rows have at most {enough} slots" if enough <= length else "the model reads no more"
     longest = f"the longest {'has' if above == 1 else 'would have'} {int(known.max())}"
-    rest = f"{above:,} of {known.size:,} rows are longer, {longest}" if above else "none is longer"
+    are = "is" if above == 1 else "are"
+    rest = f"{above:,} of {known.size:,} rows {are} longer, {longest}" if above else "none is longer"
     return Chosen(length, f"rows of {length} slots: {why}; {rest}")
 
 

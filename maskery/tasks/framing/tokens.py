@@ -14,6 +14,9 @@ from maskery.tasks.examples import Examples
 from maskery.tasks.framing.offsets import exact
 from maskery.text.tokenizer import Tokenizer
 
+_STRANGE = 0.2
+"""Tokens that the vocabulary does not know, as a part of all: with more it is likely not one for the text."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
@@ -55,9 +58,9 @@ class Encoded:
         empty = int((self.tokens.lengths[self.text[: len(self) * len(self.fields)]] == 0).sum())
         told = []
         if self.unknown:
-            told.append(
-                f"{self.unknown:,} of {every:,} tokens ({self.unknown / every:.2%}) are unknown to the vocabulary"
-            )
+            share = self.unknown / every
+            hint = ": is this a model for another language?" if share > _STRANGE else ""
+            told.append(f"{self.unknown:,} of {every:,} tokens ({share:.2%}) are unknown to the vocabulary{hint}")
         if empty:
             told.append(f"{empty:,} of {len(self) * len(self.fields):,} texts hold no token")
         return tuple(told)

@@ -5,7 +5,8 @@
          Chinese signs stand for themselves and other writing goes word by word
 
 An example counts with the best of its right answers. One without any is right only if nothing is predicted (SQuAD 2);
-where both sorts occur they are told apart as well: has_answer_em, has_answer_f1, no_answer_accuracy.
+where both sorts occur they are told apart as well: has_answer_f1, has_answer_em, and no_answer_accuracy (there F1 and
+exact match are the same).
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ class AnswerTally:
         return len(self.exact)
 
     def values(self, weights: Numbers) -> Values:
-        found = {"em": mean(weights, self.exact), "f1": mean(weights, self.overlap)}
+        found = {"f1": mean(weights, self.overlap), "em": mean(weights, self.exact)}
         if self.empty.any() and not self.empty.all():
             there = weights @ (1 - self.empty)
-            found["has_answer_em"] = ratio(weights @ (self.exact * (1 - self.empty)), there)
             found["has_answer_f1"] = ratio(weights @ (self.overlap * (1 - self.empty)), there)
+            found["has_answer_em"] = ratio(weights @ (self.exact * (1 - self.empty)), there)
             found["no_answer_accuracy"] = ratio(weights @ (self.exact * self.empty), weights @ self.empty)
         return found
 
@@ -60,7 +61,9 @@ class AnswerTally:
         rule = {"en": "as SQuAD does", "zh": "as CMRC does"}[self.language]
         told = [f"answers are compared {rule}" + (", by the writing of the right ones" if self.chosen else "")]
         if self.empty.any():
-            told.append(f"{int(self.empty.sum()):,} of {self.size:,} have no answer: right if nothing is predicted")
+            none = int(self.empty.sum())
+            have = "has" if none == 1 else "have"
+            told.append(f"{none:,} of {self.size:,} {have} no answer: right if nothing is predicted")
         return tuple(told)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maskery import files
 from maskery.tasks.judge.measure import HEADLINES, Judgement
-from maskery.tasks.judge.report import Evidence, kind_lines, number_lines, seed_lines
+from maskery.tasks.judge.report import Evidence, kind_lines, learning_table, number_lines, seed_lines
 from maskery.tasks.judge.words import figure_text, judge_words
 
 PIPELINES = {
@@ -35,10 +35,11 @@ def model_card(
     *,
     labels: Sequence[str] = (),
     language: str = "",
-    use: Sequence[str] = (),
+    use: Sequence[tuple[str, str]] = (),
     evidence: Evidence | None = None,
 ) -> str:
-    """The text of the card. `use` are lines that load the model; a language that nobody told is left out."""
+    """The text of the card. `use`: (language, code) that works with the folder. A language that nobody told is
+    left out."""
     found, words = evidence or Evidence(), judge_words("en")
     unit = "questions" if judgement.task == "rank" else "examples"
     parts = [_front(judgement, language), f"# {_safe(name)}"]
@@ -52,6 +53,9 @@ def model_card(
         runs = len(next(iter(found.seeds.values())).each)
         parts += ["## " + words.seeds, words.seeds_why.format(runs=runs)]
         parts.append(_table(words.seed_heads, seed_lines(found.seeds)))
+    if found.learning is not None:
+        parts += [f"## {words.learning_title} ({judgement.headline})"]
+        parts.append(_table(*learning_table(found.learning, judgement.headline, words)))
     if found.calibration is not None:
         parts += ["## Calibration", _calibration(found)]
     if found.facts:
@@ -59,7 +63,7 @@ def model_card(
             "## " + words.facts,
             "\n".join(f"- {_safe(key)}: {_safe(value)}" for key, value in found.facts.items()),
         ]
-    parts += ["## Use", "```python\n" + "\n".join(use) + "\n```"] if use else []
+    parts += ["## Use", *(f"```{told}\n{code}\n```" for told, code in use)] if use else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -96,7 +100,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rows = [heads, ["---"] * len(heads), *([_safe(cell) for cell in line] for line in lines)]
+    rows = [heads, ["---", *["---:"] * (len(heads) - 1)], *([_safe(cell) for cell in line] for line in lines)]
     return "\n".join(f"| {' | '.join(line)} |" for line in rows)
 
 

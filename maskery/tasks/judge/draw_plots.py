@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from maskery.inspection.statistics import Interval
 from maskery.picture import Picture
 from maskery.picture.axes import short_number, ticks
 from maskery.picture.markup import Markup, joined, tag
@@ -48,10 +49,9 @@ def reliability_picture(found: Calibrated, lang: str = "en") -> Picture:
 def learning_picture(curve: LearningCurve, metric: str, lang: str = "en") -> Picture:
     """A metric over the number of examples, by its logarithm."""
     words = judge_words(lang)
-    points = curve.over_sizes(metric)
-    return _picture(
-        words.learning_title, words.learning_note, lang, lambda width: _learning(points, metric, words, width)
-    )
+    points, bars = curve.over_sizes(metric), curve.intervals(metric)
+    note = f"{words.learning_note} {words.learning_bars}" if bars else words.learning_note
+    return _picture(words.learning_title, note, lang, lambda width: _learning(points, bars, metric, words, width))
 
 
 def _picture(title: str, note: str, lang: str, draw: Callable[[float], Drawing]) -> Picture:
@@ -90,8 +90,11 @@ def _bins(drawing: Drawing, frame: _Frame, found: Calibration, number: int, word
         _point(drawing, frame.at(each.chance, each.right), number, max(2.5, _LARGEST * math.sqrt(each.n / most)), told)
 
 
-def _learning(points: dict[int, Spread], metric: str, words: JudgeWords, width: float) -> Drawing:
+def _learning(
+    points: dict[int, Spread], bars: dict[int, Interval], metric: str, words: JudgeWords, width: float
+) -> Drawing:
     values = [value for each in points.values() for value in each.each]
+    values += [bound for pair in bars.values() for bound in pair]
     room = 0.12 * (max(values) - min(values)) or 0.05 * abs(values[0]) or 0.05
     sizes = [math.log2(size) for size in points]
     air = 0.06 * (sizes[-1] - sizes[0]) or 0.5
@@ -102,6 +105,10 @@ def _learning(points: dict[int, Spread], metric: str, words: JudgeWords, width: 
     drawing = Drawing(words.learning_title, width, frame.top + frame.height + BOTTOM)
     marks = [(math.log2(size), short_number(size)) for size in points]
     _axes(drawing, frame, (words.learning_axis, metric), _apart(frame, marks))
+    for size, (low, high) in bars.items():
+        (x, bottom), (_, top) = frame.at(math.log2(size), low), frame.at(math.log2(size), high)
+        ends = "".join(f"M{x - 5:.1f} {y:.1f}h10" for y in (bottom, top))
+        drawing.path(f"M{x:.1f} {bottom:.1f}V{top:.1f}{ends}", 0, width=1)
     _curve(drawing, frame, [(math.log2(size), each.mean) for size, each in points.items()], 0)
     for size, each in points.items():
         for value in each.each:

@@ -171,4 +171,4 @@ _FEW = 30
 
 
 def _few(size: int) -> tuple[str, ...]:
-    return (f"only {size} examples: the intervals are too narrow",) if size < _FEW else ()
+    return (f"only {size} example{'' if size == 1 else 's'}: the intervals are too narrow",) if size < _FEW else ()

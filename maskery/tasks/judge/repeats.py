@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
 from maskery.errors import InputError
+from maskery.inspection.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class LearningPoint:
     size: int
     seed: int
     metrics: Mapping[str, float]
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """95 % of resampled examples of the set it was measured on."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,26 @@ class LearningCurve:
             raise InputError(f"no point of the curve has {metric}", repair=f"one of {', '.join(self.metrics)}")
         return {size: spread(values) for size, values in found.items()}
 
+    def intervals(self, metric: str) -> dict[int, Interval]:
+        """By size, where one run tells it; several tell more by how far they lie apart."""
+        sizes = [point.size for point in self.points]
+        alone = [point for point in self.points if sizes.count(point.size) == 1 and metric in point.intervals]
+        return {point.size: point.intervals[metric] for point in alone}
+
     @property
     def metrics(self) -> list[str]:
         return list(dict.fromkeys(name for point in self.points for name in point.metrics))
 
     def plain(self) -> list[dict[str, Any]]:
-        return [{"size": point.size, "seed": point.seed, **point.metrics} for point in self.points]
+        return [
+            {
+                "size": point.size,
+                "seed": point.seed,
+                **point.metrics,
+                "intervals": {name: list(pair) for name, pair in point.intervals.items()},
+            }
+            for point in self.points
+        ]
 
 
 def sizes_of(examples: int, steps: int = 5, least: int = 100) -> list[int]:

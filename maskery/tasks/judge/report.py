@@ -68,7 +68,7 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
     if found.training is not None:
         sections.append((words.training, [], found.training))
     if found.facts:
-        sections.append((words.facts, [table(words.fact_heads, list(found.facts.items()))], None))
+        sections.append((words.facts, [table(words.fact_heads, list(found.facts.items()), words=(1,))], None))
     return page(title, sections, lang)
 
 
@@ -118,7 +118,9 @@ def seed_lines(seeds: Mapping[str, Spread]) -> list[list[str]]:
 
 
 def _spread(each: Spread) -> list[str]:
-    return [figure_text(each.mean), figure_text(each.sd), ", ".join(map(figure_text, each.each))]
+    """One figure has no deviation."""
+    sd = figure_text(each.sd) if len(each.each) > 1 else ""
+    return [figure_text(each.mean), sd, ", ".join(map(figure_text, each.each))]
 
 
 def _seeds(found: Evidence, words: JudgeWords) -> list[Section]:
@@ -138,7 +140,7 @@ def _confusion(found: Evidence, words: JudgeWords) -> list[Section]:
     ]
     largest = [(one, other, f"{n:,}") for one, other, n in found.confusion.largest()]
     if largest and len(found.confusion.labels) > 2:
-        sections.append((words.largest, [table(words.largest_heads, largest)], None))
+        sections.append((words.largest, [table(words.largest_heads, largest, words=(1,))], None))
     return sections
 
 
@@ -188,7 +190,7 @@ def _lengths(found: Evidence, words: JudgeWords) -> list[Section]:
     if not len(found.lengths):
         return []
     each = np.sort(np.asarray(found.lengths))
-    told: list[str] = [words.lengths_why]
+    told: list[str] = [words.lengths_why if found.limit else words.lengths_whole]
     over = int((each > found.limit).sum())
     if found.limit and over:
         numbers = {"over": f"{over:,}", "all": f"{len(each):,}", "limit": f"{found.limit:,}"}
@@ -197,10 +199,21 @@ def _lengths(found: Evidence, words: JudgeWords) -> list[Section]:
     return [(words.lengths, [*told, table(words.length_heads, lines)], None)]
 
 
+def learning_table(curve: LearningCurve, metric: str, words: JudgeWords) -> tuple[Sequence[str], list[list[str]]]:
+    """Headings and lines: size, figures of a metric over the seeds, and the bounds of its interval where sizes have one
+    training each: there is no deviation then, and of several no interval."""
+    bars = curve.intervals(metric)
+    lines = [
+        [f"{size:,}", *_spread(each), *([figure_text(bound) for bound in bars.get(size, ())] or ["", ""])]
+        for size, each in curve.over_sizes(metric).items()
+    ]
+    there = [at for at in range(len(words.learning_heads)) if any(line[at] for line in lines)]
+    return [words.learning_heads[at] for at in there], [[line[at] for at in there] for line in lines]
+
+
 def _learning(judgement: Judgement, found: Evidence, words: JudgeWords) -> list[Section]:
     if found.learning is None:
         return []
     metric = judgement.headline
-    lines = [[f"{size:,}", *_spread(each)] for size, each in found.learning.over_sizes(metric).items()]
     drawn = learning_picture(found.learning, metric, words.lang)
-    return [(words.learning, [table(words.learning_heads, lines)], drawn)]
+    return [(words.learning, [table(*learning_table(found.learning, metric, words))], drawn)]

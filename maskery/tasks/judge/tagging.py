@@ -33,14 +33,12 @@ class SpanTally:
 
     def values(self, weights: Numbers) -> Values:
         hits, predicted, gold = (weights @ each for each in self.counts)
-        names = ("precision", "recall", "span_f1")
-        every = precision_recall_f1(hits.sum(1), predicted.sum(1), gold.sum(1))
-        found = dict(zip(names, every, strict=True))
+        found = _figures(hits.sum(1), predicted.sum(1), gold.sum(1))
         if self.tokens is not None:
             found["token_accuracy"] = ratio(weights @ self.tokens[0], weights @ self.tokens[1])
-        each = precision_recall_f1(hits, predicted, gold)
+        each = _figures(hits, predicted, gold)
         for place, kind in enumerate(self.kinds):
-            found |= {f"{name}/{kind}": table[:, place] for name, table in zip(names, each, strict=True)}
+            found |= {f"{name}/{kind}": table[:, place] for name, table in each.items()}
         return found
 
     @property
@@ -55,6 +53,11 @@ class SpanTally:
         if gold.any() and invented:
             told.append(f"predicted, but never right: {', '.join(invented)}")
         return tuple(told)
+
+
+def _figures(hits: Numbers, predicted: Numbers, gold: Numbers) -> Values:
+    precision, recall, both = precision_recall_f1(hits, predicted, gold)
+    return {"span_f1": both, "precision": precision, "recall": recall}
 
 
 def span_tally(

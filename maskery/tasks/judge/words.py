@@ -46,11 +46,13 @@ class JudgeWords:
     mistake_chance: str
     lengths: str
     lengths_why: str
+    lengths_whole: str
     over: str
     length_heads: tuple[str, ...]
     learning: str
     learning_title: str
     learning_note: str
+    learning_bars: str
     learning_axis: str
     learning_heads: tuple[str, ...]
     training: str
@@ -107,13 +109,15 @@ _EN = JudgeWords(
     mistake_chance=" ({chance})",
     lengths="Lengths",
     lengths_why="Tokens of a row before it is cut.",
+    lengths_whole="Tokens of a row if a long text were not read in windows.",
     over="{over} of {all} rows ({share}) are longer than {limit} and were cut.",
     length_heads=("part of the rows", "tokens at most"),
     learning_title="Learning curve",
     learning="What more data would bring",
     learning_note="A point for each run, the line through their means. Sizes are drawn by their logarithm.",
+    learning_bars="Bars are 95 % of resampled examples.",
     learning_axis="examples trained on",
-    learning_heads=("examples", "mean", "sd", "each"),
+    learning_heads=("examples", "mean", "sd", "each", "95 % from", "to"),
     training="Training",
     facts="How it was made",
     fact_heads=("", ""),
@@ -164,13 +168,15 @@ _ZH = JudgeWords(
     mistake_chance="（{chance}）",
     lengths="长度",
     lengths_why="截断之前每行的 token 数。",
+    lengths_whole="长文本若不分窗口读，每行的 token 数。",
     over="{all} 行中有 {over} 行（{share}）超过 {limit}，已被截断。",
     length_heads=("占全部行的比例", "token 数不超过"),
     learning_title="学习曲线",
     learning="更多数据会带来什么",
     learning_note="每个点是一次训练，线连接各规模的均值。横轴按对数画。",
+    learning_bars="竖线是对样本重抽样得到的 95% 区间。",
     learning_axis="训练样本数",
-    learning_heads=("样本数", "均值", "标准差", "各次"),
+    learning_heads=("样本数", "均值", "标准差", "各次", "95% 下限", "上限"),
     training="训练过程",
     facts="训练设置",
     fact_heads=("", ""),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from maskery.errors import TextError
-from maskery.tasks.read.names import FIELDS, IDS, PAIRS, SEQUENCES, TEXTS, label_rank, plain
+from maskery.tasks.read.names import FIELDS, HALVES, IDS, LABELS, PAIRS, SEQUENCES, TEXTS, label_rank, plain
 from maskery.tasks.read.table import Table
 from maskery.tasks.settings import ColumnsConfig
 
@@ -28,6 +28,8 @@ class Seen:
     labels: tuple[str, ...] = ()
     numbers: tuple[str, ...] | None = None
     """Columns beside the text that are numbers; None: whatever has only numbers."""
+    places: tuple[str, ...] = ()
+    """Numbers of the columns of the texts, where they were asked for by number."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,12 @@ def column_of(table: Table, asked: str, option: str) -> int:
         return table.names.index(asked)
     if asked.isdecimal() and 1 <= int(asked) <= len(table.names):
         return int(asked) - 1
-    there = ", ".join(table.names[:12]) if table.header else f"{len(table.names)} and no header"
-    cause = f"{option} {asked}: there is no such column; the columns are {there}"
-    if not table.header:
-        cause = f"{option} {asked}: there is no such column; the number of columns is {there}"
-    raise table.wrong(cause, f"{option} NAME or {option} NUMBER: {HOW_TO_SAY}")
+    cause = f"{option} {asked}: there is no such column; the columns are {', '.join(table.names[:12])}"
+    if table.header:
+        raise table.wrong(cause, f"{option} NAME or {option} NUMBER: {HOW_TO_SAY}")
+    numbers = "1" if len(table.names) == 1 else f"1 to {len(table.names)}"
+    cause = f"{option} {asked}: there is no such column; there is no header, so columns go by number, {numbers}"
+    raise table.wrong(cause, f"{option} NUMBER, or --header yes if the first line names them")
 
 
 class _Choice:
@@ -72,7 +75,9 @@ class _Choice:
         self.reasons: list[str] = []
 
     def _asked_texts(self) -> tuple[int, ...]:
-        asked = self.columns.text
+        asked = self.columns.text or (() if self.table.header else self.seen.places)
+        if not self.columns.text and any(int(place) > len(self.names) for place in asked):
+            return ()  # fewer columns than in the training data: their numbers mean nothing
         if self.seen.fields and not self.table.header and len(asked) == len(self.names):
             return tuple(range(len(asked)))  # the columns of a file that has texts and nothing else
         return tuple(column_of(self.table, name, "--text") for name in asked)
@@ -101,7 +106,7 @@ class _Choice:
             return self._asked_label(required)
         taken = (*self.asked, *self.meta)
         free = [at for at in range(len(self.names)) if at not in taken and not self._is_id(at)]
-        for rank in (0, 1):
+        for rank in range(len(LABELS) + 1):
             named = [at for at in free if self.table.header and label_rank(self.table.names[at]) == rank]
             fitting = [at for at in named if self._fits(at, named=True)]
             if len(fitting) == 1:
@@ -189,6 +194,8 @@ class _Choice:
 
     def _texts(self, free: Sequence[int], label: int | None) -> tuple[tuple[int, ...], bool]:
         if self.asked:
+            if not self.columns.text:
+                self.reasons.append(f"text = {self._listed(self.asked)} (as in the training data)")
             return self.asked, len(self.asked) == 2
         if self.seen.fields and set(self.seen.fields) <= set(self.table.names) and self.table.header:
             self.reasons.append("texts as in the training data")
@@ -213,6 +220,8 @@ class _Choice:
             if first in at and second in at:
                 return (at[first], at[second]), True
         named = [each for each in free if self.names[each] in TEXTS]
+        if len(named) == 1 and self.names[named[0]] in HALVES:
+            named = [each for each in free if each in named or self.look(each).texts]
         if len(named) > 1 and not (all(self.names[each] in FIELDS for each in named) and wanted in (0, len(named))):
             raise self._which("text", named)
         return tuple(named), False
@@ -256,7 +265,9 @@ class _Choice:
     def _none(self) -> TextError:
         shown = ", ".join(f"{self.table.called(at)} ({self._values(at)})" for at in range(len(self.names)))
         what = "numbers" if self.task in ("regress", "rank") else "few short values"
-        return self._doubt(f"no column looks like a label ({what}); there are {shown}", "--text A --label B")
+        cause = f"no column looks like a label ({what}); there are {shown}"
+        # A model that has learned is asked for answers, where nobody knows the right ones.
+        return self._doubt(cause, "--text A --label B" + ("; or maskery predict RUN FILE" if self.seen.fields else ""))
 
     def _short(self, at: int) -> str:
         return self.table.names[at] if self.table.header else str(at + 1)

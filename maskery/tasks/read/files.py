@@ -84,7 +84,7 @@ def _of_value(
     if isinstance(value, dict) and isinstance(value.get("data"), list):
         held = value["data"]
         if not (held and isinstance(held[0], dict) and "paragraphs" not in held[0]):
-            return questions.of_squad(value, source.name, split, labelled)
+            return questions.of_squad(value, source, split, labelled)
         value = held
     if choices.is_c3(value):
         return choices.of_c3(value, source.name, split, labelled)

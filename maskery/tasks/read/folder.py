@@ -52,6 +52,8 @@ def seen_in(train: Examples, labels: tuple[str, ...]) -> Seen:
 
 def files_of(folder: Path) -> dict[str, Path]:
     """Split -> its file; two files for one split are refused."""
+    if folder.is_file():
+        raise TextError("is a file, and not a folder", file=folder, repair=f"--train {folder}")
     if not folder.is_dir():
         raise TextError("there is no such folder", file=folder, repair="a folder with train.tsv and dev.tsv")
     files: dict[str, Path] = {}

@@ -45,8 +45,8 @@ def ordered(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def require_known(examples: Examples, labels: Sequence[str]) -> None:
-    """Every label of the examples is one of these."""
+def require_known(examples: Examples, labels: Sequence[str], learned: bool = False) -> None:
+    """Every label of the examples is one of these. `learned`: a model knows them, and it is too late for others."""
     if examples.task in ("regress", "rank", "qa", "seq2seq"):
         return
     known = set(labels)
@@ -60,11 +60,11 @@ def require_known(examples: Examples, labels: Sequence[str]) -> None:
         return
     name = next(name for name in names_of(first) if name not in known)
     shown = ", ".join(labels[:_SHOWN]) + (" ..." if len(labels) > _SHOWN else "")
-    cause = f"the label {name!r} is not one of those to learn ({shown})"
+    cause = f"the label {name!r} is not one of those {'that the model knows' if learned else 'to learn'} ({shown})"
     if strange.total() > 1:
         cause += f"; {strange.total():,} labels are not, of {len(strange):,} kinds"
     fix = "get_labels has to name it" if examples.labels else "put examples of it in the train file, or leave these out"
-    raise first.wrong(cause, fix)
+    raise first.wrong(cause, "leave out such lines, or say where the labels stand: --label COLUMN" if learned else fix)
 
 
 def names_of(item: Example) -> Iterable[str]:

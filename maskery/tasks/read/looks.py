@@ -11,6 +11,7 @@ from typing import Any
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _CODE = re.compile(r"(?=.*\d)[A-Za-z0-9_.:/#-]+")
+_LOST = frozenset({"nan", "inf", "infinity"})
 _WIDE = "\u2e80"
 _LOOKED_AT = 2000
 _FEW = 20
@@ -29,6 +30,13 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def is_lost(value: Any) -> bool:
+    """NaN or infinite, as a number or spelled: what a computation leaves that failed."""
+    if isinstance(value, str):
+        return value.strip().lower().lstrip("+-") in _LOST
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def is_missing(value: Any) -> bool:
     if isinstance(value, str):
         return not value or value.isspace()
@@ -41,7 +49,7 @@ class Look:
     filled: int
     distinct: int
     numbers: float
-    """Share of the filled cells."""
+    """Share of the filled cells that are not lost: a NaN among scores is refused in its row, and makes no classes."""
     whole: bool
     """All numbers are whole."""
     strings: bool
@@ -57,13 +65,14 @@ class Look:
         filled = [value for value in values if not is_missing(value)]
         some = filled[:_LOOKED_AT]
         numbers = [value for value in filled if is_number(value)]
+        lost = sum(map(is_lost, filled))
         names = [str(value).strip() for value in filled]
         distinct = len(set(names))
         return cls(
             rows=len(values),
             filled=len(filled),
             distinct=distinct,
-            numbers=len(numbers) / max(1, len(filled)),
+            numbers=len(numbers) / max(1, len(filled) - lost),
             whole=all(float(value).is_integer() for value in numbers),
             strings=all(isinstance(value, str) for value in filled),
             lists=bool(filled) and all(isinstance(value, list) for value in filled),

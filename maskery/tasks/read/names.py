@@ -48,6 +48,11 @@ IDS = frozenset(
 )
 """Names of columns that only number the rows."""
 
+HALVES = frozenset(name for pair in PAIRS for name in pair) - FIELDS - {"sentence", "query", "question"}
+"""Names that tell a text beside its other half; alone, they do not say that other texts are not to be read."""
+
+_LABEL = re.compile(r"(?<![a-z])labels?(?![a-z])")
+_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OTHERS = frozenset({"genre", "choice", "choices", "answer", "answers", "label_desc", "entities"})
 _OTHERS |= {name for pair in SEQUENCES for name in pair}
 
@@ -63,5 +68,6 @@ def known(name: str) -> bool:
 
 
 def label_rank(name: str) -> int | None:
-    """How surely the name is a label's: 0 before 1; None: it is none that is known."""
-    return next((rank for rank, row in enumerate(LABELS) if plain(name) in row), None)
+    """How surely the name is a label's: 0 before 1 before 2 (it has the word in it); None: it is none that is known."""
+    found = next((rank for rank, row in enumerate(LABELS) if plain(name) in row), None)
+    return len(LABELS) if found is None and _LABEL.search(_JOINT.sub("_", name).lower()) else found

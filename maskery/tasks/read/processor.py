@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ def examples_of_processor(spec: str, data_dir: Path, split: str, task: str | Non
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
     file, processor = _made(spec)
-    given = list(_call(file, processor, f"get_{split}_examples", data_dir) or ())
+    given = _listed(file, processor, f"get_{split}_examples", data_dir)
     if not given:
         cause = f"get_{split}_examples gave no examples"
         raise InputError(cause, where=file, repair=f"it has to return the examples of {data_dir}")
-    said = [] if task in ("regress", "rank") else list(_call(file, processor, "get_labels") or ())
-    labels = tuple(values.class_name(label) for label in said if label is not None)
+    said = [] if task in ("regress", "rank") else _listed(file, processor, "get_labels")
+    labels = _labels(file, said)
     fields = ("text_a", "text_b") if any(getattr(each, "text_b", None) is not None for each in given) else ("text_a",)
     found = task or ("regress" if said and not labels else _task(given, labels, fields))
     items = tuple(_example(file, each, number, split, found, len(fields)) for number, each in enumerate(given))
@@ -88,6 +88,27 @@ def _call(file: Path, processor: Any, method: str, *arguments: Path) -> Any:
         return found(*(str(each) for each in arguments))
 
 
+def _listed(file: Path, processor: Any, method: str, *arguments: Path) -> list[Any]:
+    """What a method gives, which may be a generator: then its code runs here."""
+    given = _call(file, processor, method, *arguments)
+    if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        cause = f"{method} gave {given!r:.40}, of type {type(given).__name__}"
+        raise InputError(cause, where=file, repair="it has to return a list")
+    with _own_code(file, method):
+        return list(given or ())
+
+
+def _labels(file: Path, said: list[Any]) -> tuple[str, ...]:
+    try:
+        labels = tuple(values.class_name(label) for label in said if label is not None)
+    except Unfit as error:
+        raise InputError(f"get_labels: {error.cause}", where=file, repair="a list of names or numbers") from None
+    twice = next((name for at, name in enumerate(labels) if name in labels[:at]), None)
+    if twice is not None:
+        raise InputError(f"get_labels names {twice!r} more than once", where=file, repair="name each label once")
+    return labels
+
+
 @contextmanager
 def _own_code(file: Path, doing: str) -> Iterator[None]:
     """The file's folder is first on the path: it may import its neighbours. What it raises is told with its line."""
@@ -100,6 +121,8 @@ def _own_code(file: Path, doing: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame.lineno for frame in frames if Path(frame.filename).name == file.name]
+        if isinstance(error, SyntaxError) and Path(error.filename or "").name == file.name:
+            own.append(error.lineno)
         where = f"{file}:{own[-1]}" if own else str(file)
         cause = f"{doing} failed: {type(error).__name__}: {error}"
         raise InputError(cause, where=where, repair="mend the code; it was run as it stands") from error
@@ -121,7 +144,11 @@ def _example(file: Path, given: Any, number: int, split: str, task: str, fields:
     texts = [getattr(given, name, None) for name in ("text_a", "text_b")][:fields]
     guid = str(getattr(given, "guid", None) or f"{split}-{number}")
     if not isinstance(texts[0], str) or any(not isinstance(text, str | None) for text in texts):
-        raise InputError(f"example {guid} has no text_a that is a text", where=file, repair="text_a and text_b are str")
+        kinds = ", ".join(type(text).__name__ for text in texts)
+        cause = f"example {guid}: the texts are of type {kinds}"
+        if texts[0] is None:
+            cause = f"example {guid} has no text_a; it is of type {type(given).__name__}"
+        raise InputError(cause, where=file, repair="objects with text_a (str), text_b (str or None) and label")
     if None in texts:
         cause = f"example {guid} has no text_b, while others have one"
         raise InputError(cause, where=file, repair='text_b="" where there is none, or None in all examples')
@@ -131,7 +158,7 @@ def _example(file: Path, given: Any, number: int, split: str, task: str, fields:
         raise InputError(f"example {guid}: {error.cause}", where=file, repair=error.repair) from None
     if label is None and split != "test":
         raise InputError(f"example {guid} has no label", where=file, repair="give it one, or leave it out")
-    return Example(guid=guid, texts=tuple(str(text) for text in texts), label=label)
+    return Example(guid=guid, texts=tuple(str(text) for text in texts), label=label, file=str(file))
 
 
 def _label(label: Any, task: str) -> Label | None:

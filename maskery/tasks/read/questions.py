@@ -6,10 +6,13 @@ and counted. A question whose answer stands nowhere cannot be learned: it is lef
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from maskery.corpus.lines import Tally, whole_text
+from maskery.corpus.sources import Source
 from maskery.errors import TextError
 from maskery.tasks.examples import Answer, Example, Examples
 from maskery.tasks.read.table import ABSENT, Table
@@ -31,13 +34,13 @@ class _Asked:
     impossible: bool
 
 
-def of_squad(value: Any, file: str, split: str, labelled: bool | None) -> Examples:
-    return _Reader(file, labelled).examples(_asked(value, file, split))
+def of_squad(value: Any, source: Source, split: str, labelled: bool | None) -> Examples:
+    return _Reader(source, labelled).examples(_asked(value, source.name, split))
 
 
 def of_table(table: Table, split: str, labelled: bool | None) -> Examples:
     """Records with context, question and answers, as the JSON of one question."""
-    return _Reader(table.source.name, labelled).examples(_rows(table, split))
+    return _Reader(table.source, labelled).examples(_rows(table, split))
 
 
 def _asked(value: Any, file: str, split: str) -> Iterator[_Asked]:
@@ -74,14 +77,25 @@ def _rows(table: Table, split: str) -> Iterator[_Asked]:
 
 @dataclass
 class _Reader:
-    file: str
+    source: Source
     labelled: bool | None
     moved: int = 0
     answers: int = 0
     empty: int = 0
-    lost: list[str] = field(default_factory=list)
-    """Places of the questions whose answers stand nowhere."""
+    lost: list[_Asked] = field(default_factory=list)
+    """Questions whose answers stand nowhere."""
     lost_answers: int = 0
+
+    @property
+    def file(self) -> str:
+        return self.source.name
+
+    def _line(self, asked: _Asked) -> int:
+        """Where the question stands; in JSON that is one value, where its id is written. 0: it has none."""
+        if asked.line:
+            return asked.line
+        before, found, _ = whole_text(self.source, "replace", Tally()).partition(json.dumps(asked.guid))
+        return before.count("\n") + 1 if found else 0
 
     def examples(self, asked: Iterator[_Asked]) -> Examples:
         items = [item for each in asked if (item := self._example(each)) is not None]
@@ -90,7 +104,9 @@ class _Reader:
         if len(self.lost) > len(items):
             cause = f"the answers of {len(self.lost):,} of {len(items) + len(self.lost):,} questions do not stand in"
             fix = "answers are parts of their context, letter by letter: check that the texts were not changed"
-            raise TextError(f"{cause} their contexts (first: {self.lost[0]})", file=self.file, repair=fix)
+            first = self._line(self.lost[0])
+            cause = f"{cause} their contexts (first: {self.lost[0].guid})"
+            raise TextError(cause, file=self.file, line=first or None, repair=fix)
         return Examples(task="qa", fields=FIELDS, items=tuple(items), notes=tuple(self._notes(items)))
 
     def _example(self, asked: _Asked) -> Example | None:
@@ -103,7 +119,7 @@ class _Reader:
             cause, fix = f"question {asked.guid} has no answers", "give it its answers, or leave it out"
             raise TextError(cause, file=self.file, line=asked.line or None, repair=fix)
         if asked.answers not in (ABSENT, None, []) and not asked.impossible and found == ():
-            self.lost.append(f"{asked.guid}{f' in line {asked.line}' if asked.line else ''}")
+            self.lost.append(asked)
             return None
         self.empty += not asked.context.strip() or not asked.question.strip()
         texts = (asked.context, asked.question)
@@ -150,7 +166,7 @@ class _Reader:
             yield f"{self.lost_answers:,} of {self.answers:,} answers stand nowhere in their context: left out"
         if self.lost:
             more = " ..." if len(self.lost) > _SHOWN else ""
-            shown = ", ".join(self.lost[:_SHOWN]) + more
+            shown = ", ".join(f"{each.guid} in line {self._line(each)}" for each in self.lost[:_SHOWN]) + more
             yield f"{counted(len(self.lost), 'questions')} left out, their answers stand nowhere: {shown}"
         if self.empty:
             yield counted(self.empty, "questions with an empty text, kept")

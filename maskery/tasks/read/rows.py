@@ -12,7 +12,7 @@ from maskery.tasks.examples import Example, Examples, Label
 from maskery.tasks.read import values
 from maskery.tasks.read.columns import HOW_TO_SAY, Roles, Seen, choose
 from maskery.tasks.read.labels import names_of
-from maskery.tasks.read.looks import is_missing, is_number
+from maskery.tasks.read.looks import is_lost, is_missing, is_number
 from maskery.tasks.read.names import FIELDS, SCORES, SEQUENCES, plain
 from maskery.tasks.read.table import ABSENT, Row, Table
 from maskery.tasks.settings import ColumnsConfig
@@ -33,7 +33,7 @@ def of_table(
     if given is None:
         notes.insert(0, f"task = {task} (by the columns; --task says another)")
     if roles.label is None:
-        notes.append("there is no label")
+        notes.append("labels are not read" if labelled is False else "there is no label")
     else:
         _check_label(table, roles.label, task, asked=bool(columns.label))
     return _Rows(table, task, split, roles, labelled is True, seen, notes).examples()
@@ -51,8 +51,13 @@ def _task_of(table: Table, roles: Roles) -> str:
     return "pair" if len(roles.texts) == 2 and not fields else "classify"
 
 
+def guid_place(table: Table) -> int | None:
+    """The column that tells what each example is called."""
+    return table.names.index("guid") if table.header and "guid" in table.names else None
+
+
 def _left(table: Table, roles: Roles) -> list[str]:
-    used = {*roles.texts, *roles.meta, roles.label}
+    used = {*roles.texts, *roles.meta, roles.label, guid_place(table)}
     left = [table.called(at) for at in range(len(table.names)) if at not in used]
     shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
     return [f"not read: {shown}"] if left else []
@@ -114,8 +119,10 @@ class _Rows:
         return tuple(f"text_{'abcdefgh'[number]}" for number in range(len(self.roles.texts)))
 
     def _reader(self) -> Callable[[Any], Label]:
-        if self.roles.label is None or self.task in ("classify", "pair"):
+        if self.roles.label is None:
             return values.class_name
+        if self.task in ("classify", "pair"):
+            return values.class_number if self.table.look(self.roles.label).numbers == 1 else values.class_name
         if self.task in ("regress", "rank"):
             return values.score
         if self.task == "seq2seq":
@@ -135,9 +142,9 @@ class _Rows:
         return {"-", "entailment"} <= {cell for cell in self.table.column(self.roles.label) if isinstance(cell, str)}
 
     def _example(self, row: Row, read: Callable[[Any], Label]) -> Example:
-        named = self.table.header and "guid" in self.table.names
+        named = guid_place(self.table)
         return Example(
-            guid=str(row.cells[self.table.names.index("guid")]) if named else f"{self.split}-{row.number}",
+            guid=f"{self.split}-{row.number}" if named is None else str(row.cells[named]),
             texts=tuple(self._text(row, at) for at in self.roles.texts),
             label=self._label(row, read),
             meta=tuple(self._beside(row, at) for at in self.roles.meta),
@@ -153,7 +160,9 @@ class _Rows:
         if isinstance(cell, list | dict | bytes):
             kind = "an object" if isinstance(cell, dict) else "bytes" if isinstance(cell, bytes) else "a list"
             raise self.table.wrong(f"{self.table.called(at)} holds {kind}, not text", "--text NAME of a text", row)
-        text = "" if cell is None else cell if isinstance(cell, str) else values.class_name(cell)
+        if cell is None or (isinstance(cell, float) and is_lost(cell)):
+            cell = ""
+        text = cell if isinstance(cell, str) else values.class_name(cell)
         self.counts["empty"] += not text.strip()
         return text
 

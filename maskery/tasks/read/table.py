@@ -20,6 +20,11 @@ from maskery.tasks.read.looks import Look
 from maskery.tasks.read.sources import cleaned
 from maskery.tasks.read.values import counted
 
+_LOOKED_AT = 20
+_OTHER_SIGNS = (
+    ("\t", "tabs", "--format tsv"),
+    (";", "semicolons", "save the table with commas, or with tabs as .tsv"),
+)
 Cell = Any
 """Text in TSV and CSV; whatever JSON holds elsewhere."""
 
@@ -118,6 +123,7 @@ def _of_cells(
     if all(len(cells) < 2 for _, cells in held):
         held, blank = [(line, cells or [""]) for line, cells in held], 0  # a blank line there is a text without words
     held = [(line, cells) for line, cells in held if cells]
+    _check_commas(source, held)
     if not any(cell.strip() for _, cells in held for cell in cells):
         raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
     found, why = has_header(source, [cells for _, cells in held], header, asked, labels)
@@ -138,6 +144,16 @@ def _cells(source: Source, errors: Errors, tally: Tally) -> Iterator[tuple[int, 
         return
     for number, line in raw_lines(source, errors, tally):
         yield number, line.split("\t") if line else []
+
+
+def _check_commas(source: Source, held: list[tuple[int, list[str]]]) -> None:
+    """A CSV whose lines are all parted by another sign is refused with that sign, not with what it looks like."""
+    if source.format != "csv" or len(held) < 2 or len(held[0][1]) > 1:
+        return
+    for sign, name, fix in _OTHER_SIGNS:
+        if len(counts := {",".join(cells).count(sign) for _, cells in held[:_LOOKED_AT]}) == 1 and counts != {0}:
+            cause = f"the columns are parted by {name}, not by commas"
+            raise TextError(cause, file=source.name, line=held[0][0], repair=fix)
 
 
 def _check(table: Table, first: Row) -> None:

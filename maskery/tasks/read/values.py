@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from maskery.errors import Unfit
-from maskery.tasks.read.looks import is_number
+from maskery.tasks.read.looks import is_lost, is_number
 
 SEPARATORS = ("|", ",", ";")
 """What parts the labels of one example."""
+_NO_LABEL = "give the example a label, or leave it out"
 
 
 def counted(count: int, what: str) -> str:
@@ -32,6 +33,8 @@ def class_name(cell: Any) -> str:
         return str(cell).lower()
     if isinstance(cell, int) or (isinstance(cell, float) and cell.is_integer()):
         return str(int(cell))
+    if isinstance(cell, float) and is_lost(cell):
+        raise Unfit(f"the label is {cell}", _NO_LABEL)
     if isinstance(cell, str | float):
         return str(cell).strip()
     if isinstance(cell, list):
@@ -39,11 +42,18 @@ def class_name(cell: Any) -> str:
     raise Unfit(f"the label is {cell!r:.60}, no name", "a text or a number as the label; or --label COLUMN")
 
 
+def class_number(cell: Any) -> str:
+    """The class of a column whose names are all numbers, where nan is none of them."""
+    if is_lost(cell):
+        raise Unfit(f"the label is {str(cell).strip()}, the others are numbers", _NO_LABEL)
+    return class_name(cell)
+
+
 def score(cell: Any) -> float:
     shown = repr(cell)[:60]
     if is_number(cell) and math.isfinite(float(cell)):
         return float(cell)
-    if str(cell).strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+    if is_lost(cell):
         raise Unfit(f"the score is {str(cell).strip()}", "give the example a score, or leave it out")
     raise Unfit(f"the score is {shown}, which is no number", "--label COLUMN of numbers, or --task classify")
 

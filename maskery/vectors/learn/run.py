@@ -76,7 +76,7 @@ class Learning(Tuning):
             self.best = {}
             return {}
         figures = self.dev.judge(self.made.system)
-        self._judge(figures[self.dev.headline])
+        self._judge({"value": figures[self.dev.headline]})
         return {f"eval/{name}": each for name, each in figures.items()}
 
     def tell_start(self) -> None:

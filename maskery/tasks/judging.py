@@ -1,0 +1,156 @@
+"""What a fine-tuned model is worth on labelled examples, and the files that tell it: a page, a card, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maskery import files
+from maskery.checkpoint.tensors import read_json
+from maskery.tasks.examples import Examples
+from maskery.tasks.folder import TaskFolder
+from maskery.tasks.judge.calibration import calibrated
+from maskery.tasks.judge.card import model_card, write_card
+from maskery.tasks.judge.confusion import confusion
+from maskery.tasks.judge.measure import Judgement, judge
+from maskery.tasks.judge.mistakes import worst_mistakes
+from maskery.tasks.judge.repeats import LearningCurve, LearningPoint, Spread, spread
+from maskery.tasks.judge.report import Evidence, report
+from maskery.tasks.judge.results import eval_results, write_eval_results
+from maskery.tasks.questions import Predicted
+from maskery.tasks.settings import TaskConfig
+from maskery.tasks.together import Answering, first_of, models_of
+from maskery.tasks.use import uses_of
+
+FILE = "evaluation.json"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """What several trainings tell that one does not."""
+
+    seeds: Mapping[str, Spread] = field(default_factory=dict)
+    learning: LearningCurve | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if self.seeds:
+            found["seeds"] = {name: each.plain() for name, each in self.seeds.items()}
+        if self.learning is not None:
+            found["learning"] = self.learning.plain()
+        return found | ({"facts": dict(self.facts)} if self.facts else {})
+
+
+def write_judgement(made: Answering, dev: Examples, out: Path, say: Say, repeated: Repeated | None = None) -> Judgement:
+    """Ask the development set once more, and write what was found."""
+    more = repeated or Repeated()
+    found = made.predict(dev, _quiet)
+    judgement, evidence = judged(made, dev, found)
+    facts = {**evidence.facts, **more.facts}
+    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
+    name = out.resolve().name
+    report(judgement, name, evidence).save(out / "report.html")
+    write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
+    step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
+    write_eval_results(out, eval_results(judgement, eval_loss=_loss(made, dev), global_step=step))
+    files.write_json(out / FILE, judgement.plain() | more.plain())
+    for note in (*found.notes, *judgement.notes):
+        say(note)
+    return judgement
+
+
+def read_judgement(out: Path) -> Judgement | None:
+    """What `write_judgement` wrote last; None: nothing."""
+    if not (out / FILE).is_file():
+        return None
+    found = read_json(out / FILE)
+    metrics = {name: found[name] for name in found["intervals"]}
+    intervals = {name: (pair[0], pair[1]) for name, pair in found["intervals"].items()}
+    return Judgement(
+        task=found["task"], n=found["n"], metrics=metrics, intervals=intervals, notes=tuple(found["notes"])
+    )
+
+
+def read_repeated(out: Path) -> Repeated:
+    found = read_json(out / FILE) if (out / FILE).is_file() else {}
+    points = [
+        LearningPoint(
+            point["size"],
+            point["seed"],
+            {name: point[name] for name in point["intervals"]},
+            {name: (pair[0], pair[1]) for name, pair in point["intervals"].items()},
+        )
+        for point in found.get("learning", ())
+    ]
+    seeds = {name: spread(each["each"]) for name, each in found.get("seeds", {}).items()}
+    return Repeated(
+        seeds=seeds, learning=LearningCurve(tuple(points)) if points else None, facts=found.get("facts", {})
+    )
+
+
+def judged(made: Answering, examples: Examples, found: Predicted) -> tuple[Judgement, Evidence]:
+    """How good the answers to labelled examples are, and what a page tells beside the figures."""
+    first = first_of(made)
+    gold, lengths = first.gold(examples), first.uncut(examples)
+    judgement = judge(
+        made.config.task,
+        gold,
+        found.answers,
+        labels=made.config.labels,
+        probabilities=found.probabilities,
+        groups=found.groups,
+    )
+    return judgement, _evidence(made, examples, lengths, found, gold)
+
+
+def _evidence(made: Answering, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any]) -> Evidence:
+    chances = None if found.probabilities is None else found.probabilities.max(axis=1).tolist()
+    mistakes = worst_mistakes(made.config.task, dev, gold, found.answers, chances)
+    facts = _facts(made.config)
+    plain: dict[str, Any] = {"mistakes": mistakes, "lengths": lengths, "limit": _limit(made), "facts": facts}
+    if made.config.task not in ("classify", "pair"):
+        return Evidence(**plain)
+    numbers = [made.config.labels.index(name) for name in gold]
+    assert found.probabilities is not None
+    return Evidence(
+        confusion=confusion(gold, found.answers, made.config.labels),
+        calibration=calibrated(found.probabilities, np.array(numbers)),
+        **plain,
+    )
+
+
+def _limit(made: Answering) -> int:
+    """Slots beyond which a row is cut; 0: it is read in windows."""
+    config = made.config
+    return 0 if config.rows.windows or config.task == "qa" else first_of(made).room
+
+
+def _facts(config: TaskConfig) -> dict[str, Any]:
+    training = config.training
+    by_slot = {"tag": "every slot", "qa": "every slot", "seq2seq": "every token of a target"}
+    read = by_slot.get(config.task, config.read.pool)
+    found = {
+        "model": config.model,
+        "read": f"{read}, of a frozen encoder" if config.read.frozen else read,
+        "rows": f"{config.rows.length} slots at most",
+        "training": f"{config.epochs:.4g} epochs in batches of {training.batch}, rate {training.lr:g}, "
+        f"seed {training.seed}",
+    }
+    if config.threshold is not None:
+        found["no answer"] = f"where that scores better by more than {config.threshold:.4g}"
+    return found
+
+
+def _loss(made: Answering, dev: Examples) -> float:
+    """Of several models the mean of theirs."""
+    return float(np.mean([each.loss(each.feed(dev, _quiet)) for each in models_of(made)]))
+
+
+def _quiet(note: str) -> None:
+    """It was told when the model was trained."""
