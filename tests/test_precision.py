@@ -167,7 +167,7 @@ def test_a_scaled_loss_gives_the_same_updates(corpus):
     assert [update.loss for update in found] == pytest.approx([update.loss for update in expected], rel=1e-6)
     norms = [update.gradient_norm for update in expected]
     assert [update.gradient_norm for update in found] == pytest.approx(norms, rel=1e-6)
-    assert max(norms) > plain.recipe.training.clip, "clipping is tried, too"
+    assert max(norms) > plain.training.clip, "clipping is tried, too"
 
 
 def test_an_overflow_lowers_the_scale_and_the_update_is_redone(corpus, monkeypatch):

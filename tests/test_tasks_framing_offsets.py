@@ -168,7 +168,7 @@ def test_a_text_that_comes_again_is_tokenised_once():
 def test_unknown_and_empty_texts_are_told():
     encoded = encode(examples_of(("the \u2603", ""), ("dog", "the"), task="pair"), KINDS["uncased"])
     assert encoded.notes == (
-        "1 of 4 tokens (25.00%) are unknown to the vocabulary",
+        "1 of 4 tokens (25.00%) are unknown to the vocabulary: is this a model for another language?",
         "1 of 4 texts hold no token",
     )
     assert encode(examples_of("the dog"), KINDS["uncased"]).notes == ()
