@@ -1,7 +1,8 @@
-"""`maskery evaluate`: how good a fine-tuned model is on a file of labelled text."""
+"""`maskery evaluate`: how good a fine-tuned model is on a file of labelled text, or an encoder's vectors are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, or a folder with a task's head.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, a folder with a task's head, or an encoder.")],
     data: Annotated[Path, typer.Option("--data", metavar="F", help="Labelled text; of a folder, its dev file.")],
-    task: Annotated[str | None, typer.Option("--task", metavar="T", help="The run's own, for scripts.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task", metavar="T", help="The run's own; of vectors: sts, pairs, retrieval, clustering or geometry."
+        ),
+    ] = None,
     text: TextOption = None,
     label: LabelOption = None,
     meta: MetaOption = None,
@@ -28,7 +34,7 @@ def evaluate(
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell the metrics of the task with their 95 % intervals."""
+    """Tell the metrics of the task, or of sentence vectors, with their 95 % intervals."""
     from maskery.cli.output import emit_json, save_picture, say
     from maskery.cli.task_files import asked, by_number, column_flags, read_as_learned, take_texts
     from maskery.tasks.judge.report import report
@@ -37,7 +43,15 @@ def evaluate(
     from maskery.tasks.read.labels import require_known
     from maskery.tasks.tags import Tags
     from maskery.tasks.together import opened
+    from maskery.vectors.judge.examples import KINDS
 
+    if task in KINDS:
+        require_no_report(task, {"--html": html, "--meta": meta})
+        from maskery.cli.vectors_evaluate import evaluate_vectors_of
+
+        evaluate_vectors_of(run, task, data, as_json, column_flags(text, label, None, header, format, errors))
+        return
+    require_name(task)
     if not run.is_dir():
         raise InputError("there is no such run", where=run, repair="maskery evaluate RUN --data FILE")
     early = None if (run / TASK_FILE).is_file() else opened(run)  # of Hugging Face's: only the model tells its task
@@ -64,13 +78,24 @@ def evaluate(
         show(judgement)
 
 
-def require_task(asked: str | None, own: str, run: Path) -> None:
+def require_name(asked: str | None) -> None:
     from maskery.tasks.examples import TASKS
+    from maskery.vectors.judge.examples import KINDS
 
     if asked is not None and asked not in TASKS:
-        raise UnknownName("task", asked, TASKS)
+        raise UnknownName("task", asked, (*TASKS, *KINDS))
+
+
+def require_task(asked: str | None, own: str, run: Path) -> None:
     if asked not in (None, own):
         raise InputError(f"its task is {own}, not {asked}", where=run, repair=f"leave out --task, or --task {own}")
+
+
+def require_no_report(task: str, given: Mapping[str, object]) -> None:
+    for flag, value in given.items():
+        if value is not None:
+            cause = f"{flag} belongs to fine-tuned models: --task {task} looks at vectors and has figures only"
+            raise InputError(cause, repair=f"leave out {flag}")
 
 
 def file_of(data: Path) -> Path:

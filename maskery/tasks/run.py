@@ -148,13 +148,15 @@ class Tuning:
         """Put the best weights into the model and write it at the top of the folder."""
         if self.best:
             put_weights(self.made.system, self.best)
-        if self.made.fits_threshold:
-            self._keep_threshold()
+        self._settle()
         self.made.system.eval()
         self.made.save(self.folder.path, self.say)
 
-    def _keep_threshold(self) -> None:
-        """That which dev told of the best weights; before it was asked, no answer has to be just better."""
+    def _settle(self) -> None:
+        """The threshold is that which dev told of the best weights; before it was asked, no answer has to be just
+        better."""
+        if not self.made.fits_threshold:
+            return
         best = self.state["best"]
         value, why = EVEN, "dev was not asked yet"
         if best is not None:

@@ -79,6 +79,9 @@ class Learning(Tuning):
         self._judge({"value": figures[self.dev.headline]})
         return {f"eval/{name}": each for name, each in figures.items()}
 
+    def _settle(self) -> None:
+        """An encoder has nothing that only the end of training tells."""
+
     def tell_start(self) -> None:
         """What the development set says before anything is learned."""
         if self.dev is not None and not self.state["step"]:
