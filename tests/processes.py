@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from multiprocessing import forkserver
@@ -21,6 +22,7 @@ def _run(arguments: list[str], folder: Path) -> None:
     from maskery.cli import main
 
     os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     for number, name in ((1, "out"), (2, "err")):
         with open(folder / name, "wb") as file:
             os.dup2(file.fileno(), number)
