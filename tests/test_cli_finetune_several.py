@@ -6,23 +6,11 @@ import json
 
 import pytest
 from networks import model_of
+from small_task import of_two_classes, write_tsv
 
 from maskery.cli import main
 
 SMALL = ("--epochs", 1, "--batch", 8, "--lr", "3e-3")
-
-
-def lines(first, many):
-    letters = "abcdefgh"
-    for number in range(first, first + many):
-        said = [letters[number // 8**each % 8] for each in range(3)]
-        animal = number % 2 == 0
-        yield "animal" if animal else "thing", " ".join([*said * 6, "cat" if animal else "mat"])
-
-
-def write(path, rows):
-    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +18,8 @@ def place(tmp_path_factory, no_waiting_for_the_disk):
     folder = tmp_path_factory.mktemp("several")
     model_of(pooler=True).save(folder / "model")
     (folder / "data").mkdir()
-    write(folder / "data" / "train.tsv", lines(0, 32))
-    write(folder / "data" / "dev.tsv", lines(100, 16))
+    write_tsv(folder / "data" / "train.tsv", of_two_classes(0, 32, times=6))
+    write_tsv(folder / "data" / "dev.tsv", of_two_classes(100, 16, times=6))
     return folder
 
 
@@ -96,15 +84,18 @@ def test_the_model_is_looked_for_before_data_are_read(command, tmp_path):
 
 def test_numbers_of_columns_are_kept(place, command, tmp_path):
     """Both texts look alike, so only the number tells; the other one would give other answers."""
-    rows = [(label, " ".join(text.split()[-4:]), " ".join(text.split()[3::-1])) for label, text in lines(0, 24)]
-    train = write(tmp_path / "train.tsv", rows)
+    rows = [
+        (label, " ".join(text.split()[-4:]), " ".join(text.split()[3::-1]))
+        for label, text in of_two_classes(0, 24, times=6)
+    ]
+    train = write_tsv(tmp_path / "train.tsv", rows)
     out = tmp_path / "run"
     code, _, told = command("finetune", place / "model", "--train", train, "--text", 2, "--out", out, *SMALL)
     assert code == 0
     assert 'places = ["2"]' in (out / "task.toml").read_text()
     code, printed, told = command("predict", out, train)
     assert (code, "text = column 2 (as in the training data)" in told) == (0, True)
-    alone = write(tmp_path / "alone.tsv", ([row[1]] for row in rows))
+    alone = write_tsv(tmp_path / "alone.tsv", ([row[1]] for row in rows))
     code, again, _ = command("predict", out, alone)
     answers = [[line.split("\t")[1:] for line in text.splitlines()] for text in (printed, again)]
     assert (code, answers[0]) == (0, answers[1])

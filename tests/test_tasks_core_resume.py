@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_task import LABELS, config_of, examples_of, family_model, quiet
+from small_task import LABELS, KilledError, config_of, contents, examples_of, family_model, lines, quiet
 
 from maskery.checkpoint.load import load
 from maskery.errors import RecipeError, Stopped
@@ -18,12 +17,7 @@ from maskery.tasks.model import TaskModel
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import tune
 
-TIMES = ("time", "tokens_per_second")
 SPLITS = Splits(examples_of("classify", 24), examples_of("classify", 12, 50))
-
-
-class KilledError(Exception):
-    """As if the process had ended there."""
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +32,6 @@ def run(model, out, *, splits=SPLITS, resume=False, watch=lambda update, line: N
     given = {"lr": 1e-2, **training}
     config = resolve(config_of("classify", epochs=4, training=given), loaded, splits, LABELS["classify"], quiet)
     return tune(TaskModel(loaded, config), splits, out, resume=resume, say=say, watch=watch)
-
-
-def lines(out):
-    found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name not in TIMES} for line in found]
-
-
-def contents(out):
-    """What a run leaves, but for clocks."""
-    names = ["model.safetensors", "config.json", "task.toml"]
-    last = TaskFolder(out).checkpoints()[-1][1]
-    kept = [*(out / name for name in names), *sorted(last.glob("*.safetensors"))]
-    return {str(path.relative_to(out)): path.read_bytes() for path in kept}
 
 
 def killing(step):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 
@@ -10,23 +9,18 @@ import numpy as np
 import pytest
 import torch
 from small_pairs import KINDS, TWO, config_of, copies, model_folder, pairs, quiet, writing_model
+from small_task import KilledError, contents, lines
 
 from maskery.checkpoint.load import load
 from maskery.errors import Stopped
-from maskery.tasks.folder import TaskFolder
 from maskery.tasks.model import TaskModel
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import tune
 from maskery.tasks.seq2seq.model import WritingModel
 from maskery.writing.generate import generate
 
-TIMES = ("time", "tokens_per_second")
 TRAIN, DEV = copies(24), copies(10, seed=2)
 ONE = pairs([("the", "cat"), ("on", "mat"), ("x y", "sat sat")])
-
-
-class KilledError(Exception):
-    """As if the process had ended there."""
 
 
 def run(folder, out, splits=None, *, resume=False, watch=lambda update, line: None, say=quiet, **tables):
@@ -34,18 +28,6 @@ def run(folder, out, splits=None, *, resume=False, watch=lambda update, line: No
     splits = splits or Splits(TRAIN, DEV)
     config = resolve(config_of(**tables), loaded, splits, (), say)
     return tune(WritingModel(loaded, config), splits, out, resume=resume, say=say, watch=watch)
-
-
-def lines(out):
-    found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name not in TIMES} for line in found]
-
-
-def contents(out):
-    names = ["model.safetensors", "config.json", "task.toml"]
-    last = TaskFolder(out).checkpoints()[-1][1]
-    kept = [*(out / name for name in names), *sorted(last.glob("*.safetensors"))]
-    return {str(path.relative_to(out)): path.read_bytes() for path in kept}
 
 
 @pytest.mark.parametrize("kind", ["transformer", "gpt2", "unilm"])

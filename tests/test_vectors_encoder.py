@@ -79,7 +79,7 @@ def test_the_company_of_a_text_does_not_change_its_vector(lengths, tokens):
     rows = encoder.made.rows(texts, "")
     parts = list(batches(rows, tokens))
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(texts))), "every row is in one batch"
-    sizes = [int(rows.lengths[part].sum()) for part in parts]
+    sizes = [int(rows.length[part].sum()) for part in parts]
     assert all(size <= tokens or len(part) == 1 for size, part in zip(sizes, parts, strict=True))
 
 

@@ -1,12 +1,15 @@
-"""What is seen while a model is fine-tuned: the bar and figures of any training, and what the development set says."""
+"""What is seen while a model is fine-tuned or an encoder trained: the bar and figures of any training, and what the
+development set says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from maskery.cli.live import Display, Meter
+from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.measure import HEADLINES
 from maskery.tasks.judge.words import figure_text
 from maskery.tasks.plan import Part
@@ -14,13 +17,13 @@ from maskery.tasks.run import Watch
 from maskery.train.loop import Update
 
 
-class TaskMeter(Meter):
-    """The figures of a part of the work; a share of the machine's peak is not told."""
+class DevMeter(Meter):
+    """Of an evaluation the named figures, the first of which decides, or all; a share of the machine's peak is not
+    told."""
 
-    def __init__(self, part: Part) -> None:
-        super().__init__(part.steps, 0.0, 0.0)
-        self.names = HEADLINES[part.task] if part.task else ()
-        self.title = f"{part.title}: " if part.title else ""
+    def __init__(self, steps: int, names: tuple[str, ...] = (), title: str = "") -> None:
+        super().__init__(steps, 0.0, 0.0)
+        self.names, self.title = names, title
         self.best: tuple[float, int] | None = None
 
     def text(self) -> str:
@@ -28,25 +31,42 @@ class TaskMeter(Meter):
 
     def add(self, update: Update, line: Mapping[str, Any]) -> None:
         super().add(update, line)
-        value = line.get(f"eval/{self.names[0]}") if self.names else None
-        if value is None:
+        every = {key.removeprefix("eval/"): value for key, value in line.items() if key.startswith("eval/")}
+        figures = {name: every[name] for name in self.names or every} if every else {}
+        if not figures:
             return
+        value = next(iter(figures.values()))
         if self.best is None or value > self.best[0]:
             self.best = value, update.step
-        figures = ", ".join(f"{name} {figure_text(line[f'eval/{name}'])}" for name in self.names)
+        told = ", ".join(f"{name} {figure_text(each)}" for name, each in figures.items())
         best, step = self.best
         compared = "best so far" if step == update.step else f"best {figure_text(best)}, step {step:,}"
-        self.evaluation = f"dev: {figures} ({compared})"
+        self.evaluation = f"dev: {told} ({compared})"
 
 
 @contextmanager
 def watching(part: Part) -> Iterator[Watch]:
-    """A watcher of one training: the bar comes with the first update, every evaluation leaves its line."""
+    """A watcher of one training, or of the pretraining before it."""
+    names = HEADLINES[part.task] if part.task else ()
+    with _shown(lambda: DevMeter(part.steps, names, f"{part.title}: " if part.title else "")) as watch:
+        yield watch
+
+
+@contextmanager
+def watching_encoder(run: Path) -> Iterator[Watch]:
+    """A watcher of `train_encoder`: how many steps there are is known when the first one is done."""
+    with _shown(lambda: DevMeter(TaskFolder(run).state["task"]["training"]["steps"])) as watch:
+        yield watch
+
+
+@contextmanager
+def _shown(meter_of: Callable[[], DevMeter]) -> Iterator[Watch]:
+    """The bar comes with the first update, every evaluation leaves its line."""
     shown: list[Display] = []
 
     def watch(update: Update, line: Mapping[str, Any]) -> None:
         if not shown:
-            shown.append(Display(TaskMeter(part)))
+            shown.append(Display(meter_of()))
             shown[0].start()
         display = shown[0]
         display.log(update, line)

@@ -103,7 +103,7 @@ def train(
 def _train(
     model: str, loss: str, train: Path, dev: Path | None, out: Path, keys: dict[str, Any], resume: bool, as_json: bool
 ) -> None:
-    from maskery.cli.live_vectors import watching
+    from maskery.cli.live_task import watching_encoder
     from maskery.cli.output import emit_json, results, say
     from maskery.cli.task_settings import nested
     from maskery.files import require_writable
@@ -117,7 +117,7 @@ def _train(
     require_writable(out)
     if dev is None:
         say("there is no development set: the last encoder is kept, and nothing is measured (--dev FILE)")
-    with watching(out) as watch:
+    with watching_encoder(out) as watch:
         encoder = train_encoder(
             model, loss=loss, train=train, dev=dev, out=out, settings=config, resume=resume, say=say, watch=watch
         )

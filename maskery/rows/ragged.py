@@ -19,8 +19,30 @@ _BEGINNINGS = ~Flag.CAPITAL & 255
 """Flags about where something begins or goes on."""
 
 
+class EndToEnd:
+    """Rows of different lengths whose slots lie end to end. Shapes: B rows, N slots."""
+
+    start: NDArray[np.int64]
+    """(B+1,) where each row begins; and N."""
+
+    @property
+    def length(self) -> NDArray[np.int64]:
+        """(B,) slots of each row."""
+        return np.diff(self.start)
+
+    @cached_property
+    def row(self) -> NDArray[np.int64]:
+        """(N,) the row of each slot."""
+        return np.repeat(np.arange(len(self.start) - 1), self.length)
+
+    @cached_property
+    def slot(self) -> NDArray[np.int64]:
+        """(N,) the place of each slot in its row."""
+        return np.arange(self.start[-1]) - np.repeat(self.start[:-1], self.length)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class Rows(EndToEnd):
     number: NDArray[np.int64]
     """(B,) row numbers of the plan."""
     start: NDArray[np.int64]
@@ -55,21 +77,6 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.number)
-
-    @property
-    def length(self) -> NDArray[np.int64]:
-        """(B,) slots of each row."""
-        return np.diff(self.start)
-
-    @cached_property
-    def row(self) -> NDArray[np.int64]:
-        """(N,) the row of each slot."""
-        return np.repeat(np.arange(len(self)), self.length)
-
-    @cached_property
-    def slot(self) -> NDArray[np.int64]:
-        """(N,) the place of each slot in its row."""
-        return np.arange(len(self.ids)) - np.repeat(self.start[:-1], self.length)
 
 
 def gather(plan: RowPlan, numbers: ArrayLike, store: TokenStore) -> Rows:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from maskery.errors import ArgumentError
 from maskery.model.layout import layout_of
 from maskery.model.stack import Inputs
+from maskery.rows.ragged import EndToEnd
 from maskery.tasks.framing.frame import Frame
 from maskery.text.tokenizer import Tokenizer
 
@@ -28,7 +29,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextRows:
+class TextRows(EndToEnd):
     ids: NDArray[np.int64]
     """All rows end to end, marks included."""
     start: NDArray[np.int64]
@@ -44,10 +45,6 @@ class TextRows:
 
     def __len__(self) -> int:
         return len(self.start) - 1
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.start)
 
 
 def require_texts(texts: Any) -> list[str]:
@@ -123,7 +120,7 @@ def _first_of_each(lengths: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArr
 
 def batches(rows: TextRows, tokens: int = TOKENS) -> Iterator[NDArray[np.int64]]:
     """The numbers of the rows of each batch: the longest first, so that too little memory shows at once."""
-    lengths = rows.lengths
+    lengths = rows.length
     order = np.argsort(-lengths, kind="stable")
     filled = np.cumsum(lengths[order])
     first = 0
@@ -137,7 +134,7 @@ def batches(rows: TextRows, tokens: int = TOKENS) -> Iterator[NDArray[np.int64]]
 
 def inputs_of_rows(rows: TextRows, numbers: NDArray[np.int64], pad: int, offset: int, device: torch.device) -> Inputs:
     """What the network reads; `offset`: the number of the first position."""
-    lengths = rows.lengths[numbers]
+    lengths = rows.length[numbers]
     width = int(lengths.max())
     real = np.arange(width) < lengths[:, None]
     ids = np.full(real.shape, pad, dtype=np.int64)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maskery.rows.ragged import EndToEnd
 from maskery.tasks.framing.cut import Counts
 from maskery.tasks.framing.frame import Mark, Text
 from maskery.tasks.framing.tokens import Tokens
@@ -42,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class Rows(EndToEnd):
     start: NDArray[np.int64]
     """(B+1,)"""
     example: NDArray[np.int64]
@@ -76,21 +77,6 @@ class Rows:
             field=self.field[at],
             offsets=self.offsets[at],
         )
-
-    @property
-    def length(self) -> NDArray[np.int64]:
-        """(B,) slots of each row."""
-        return np.diff(self.start)
-
-    @cached_property
-    def row(self) -> NDArray[np.int64]:
-        """(N,) the row of each slot."""
-        return np.repeat(np.arange(len(self)), self.length)
-
-    @cached_property
-    def slot(self) -> NDArray[np.int64]:
-        """(N,) the place of each slot in its row."""
-        return np.arange(len(self.ids)) - np.repeat(self.start[:-1], self.length)
 
     def take(self, numbers: ArrayLike) -> Rows:
         """The named rows, in this order."""

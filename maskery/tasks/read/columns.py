@@ -92,7 +92,10 @@ class _Choice:
         texts, pair = self._texts(free, label)
         wanted = TEXTS_OF.get(self.task or "", len(self.seen.fields) or len(texts))
         if len(texts) != wanted:
-            cause = f"{self.task or 'the model'} reads {wanted} texts, here {self._listed(texts)}"
+            # Not the task's name: others than tasks read through here, and their users never said it.
+            cause = (
+                f"{wanted} {'text is' if wanted == 1 else 'texts are'} read of every line, here {self._listed(texts)}"
+            )
             raise self._doubt(cause, f"--text {','.join(['A', 'B', 'C', 'D'][:wanted])}")
         return Roles(texts, label, self.meta, pair, tuple(self.reasons))
 

@@ -68,7 +68,7 @@ class VectorFeed:
     @property
     def longest(self) -> int:
         """Slots of the longest row."""
-        lengths = self.rows.lengths[self.units]
+        lengths = self.rows.length[self.units]
         return int(lengths.max() if self.end is None else (lengths.sum(1) - 2).max())
 
     def chosen(self, step: int, rank: int = 0, world: int = 1) -> Numbers:
@@ -98,8 +98,8 @@ class VectorFeed:
 
     def _batch(self, first: Numbers, second: Numbers | None, units: Numbers, step: int) -> Batch:
         """Rows of the first texts as they are framed, with the tokens of the second ones behind."""
-        rows, lengths = self.rows, self.rows.lengths[first]
-        written = np.zeros_like(lengths) if second is None else rows.lengths[second] - 2
+        rows, lengths = self.rows, self.rows.length[first]
+        written = np.zeros_like(lengths) if second is None else rows.length[second] - 2
         place = np.arange(int((lengths + written).max()))
         real = place < (lengths + written)[:, None]
         source = rows.start[first][:, None] + place
