@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from networks import model_of
-from test_cli_finetune import lines, write
+from small_task import of_two_classes, write_tsv
 
 from maskery.cli import main
 from maskery.cli.evaluate import plain
@@ -34,13 +34,16 @@ def place(tmp_path_factory, no_waiting_for_the_disk):
     folder = tmp_path_factory.mktemp("predict")
     model_of(pooler=True).save(folder / "bert")
     model_of(seed=1, segments=0).save(folder / "distilbert")
-    train = write(folder / "train.tsv", lines(0, 24))
-    write(folder / "dev.tsv", lines(100, 12))
-    write(folder / "test.tsv", ([text] for _, text in lines(200, 3)), "text\n")
-    odd = write(
-        folder / "odd.tsv", [("animal" if label == "animal" else "ghost", text) for label, text in lines(0, 24)]
+    train = write_tsv(folder / "train.tsv", of_two_classes(0, 24))
+    write_tsv(folder / "dev.tsv", of_two_classes(100, 12))
+    write_tsv(folder / "test.tsv", ([text] for _, text in of_two_classes(200, 3)), "text\n")
+    odd = write_tsv(
+        folder / "odd.tsv",
+        [("animal" if label == "animal" else "ghost", text) for label, text in of_two_classes(0, 24)],
     )
-    scores = write(folder / "scores.tsv", [(f"{at / 7:.2f}", text) for at, (_, text) in enumerate(lines(0, 24))])
+    scores = write_tsv(
+        folder / "scores.tsv", [(f"{at / 7:.2f}", text) for at, (_, text) in enumerate(of_two_classes(0, 24))]
+    )
     dev = folder / "dev.tsv"
     finetune(folder / "bert", train=train, dev=dev, out=folder / "one", settings=QUICK, say=quiet)
     finetune(folder / "distilbert", train=train, out=folder / "other", settings=QUICK, say=quiet)
@@ -128,9 +131,9 @@ def test_spans_are_places_in_the_text_as_it_stands(run, place):
 
 
 def test_the_number_of_a_label_column_is_not_asked_of_files_without_labels(run, place):
-    rows = [(f"{text} .", "the cat sat", label) for label, text in lines(0, 16)]
-    train = write(place / "pairs.tsv", rows)
-    write(place / "unlabelled.tsv", (row[:2] for row in rows))
+    rows = [(f"{text} .", "the cat sat", label) for label, text in of_two_classes(0, 16)]
+    train = write_tsv(place / "pairs.tsv", rows)
+    write_tsv(place / "unlabelled.tsv", (row[:2] for row in rows))
     settings = {**QUICK, "columns": {"text": ["1", "2"], "label": "3"}}
     finetune(place / "bert", train=train, task="pair", out=place / "pairs", settings=settings, say=quiet)
     assert len(answers_of(run, "pairs", "unlabelled.tsv")) == 16
@@ -179,7 +182,7 @@ def test_figures_with_intervals(run, place):
     low, high = found["intervals"]["accuracy"]
     assert low <= found["accuracy"] <= high
     said = [json.loads(line)["answer"] for line in run("predict", "one", "dev.tsv", "--json")[1].splitlines()]
-    right = [label for label, _ in lines(100, 12)]
+    right = [label for label, _ in of_two_classes(100, 12)]
     assert found["accuracy"] == pytest.approx(np.mean([one == other for one, other in zip(said, right, strict=True)]))
     code, printed, _ = run("evaluate", "one", "--data", place, "--html", "page.html")
     assert (code, "accuracy" in printed, "12 examples" in printed) == (0, True, True)
