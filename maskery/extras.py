@@ -13,6 +13,8 @@ EXTRAS = {
     "tensorboardX": "tensorboard",
     "gensim": "words",
     "sklearn": "sklearn",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
 }
 """Module -> the extra of this package that installs it."""
 

@@ -21,7 +21,7 @@ ORDER = [
     "configs",
     "text", "knowledge", "corpus", "words", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "rewrite", "system", "inspection",
-    "checkpoint", "train", "writing", "tasks", "vectors", "compare", "explain", "cli", "__main__",
+    "checkpoint", "train", "writing", "tasks", "vectors", "compress", "compare", "explain", "cli", "__main__",
 ]  # fmt: skip
 """A part may import those before it. "configs" are the tables of a recipe (`*/config.py`): every axis names its own
 choices there, a recipe reads them all, and no code of an axis is needed to read a recipe."""

@@ -42,6 +42,10 @@ def embed(
     ] = None,
     errors: Annotated[str, typer.Option("--errors", help="Bytes that are no UTF-8: strict or replace.")] = "strict",
     workers: Annotated[int, typer.Option("--workers", metavar="N", help="Processes that encode.")] = 1,
+    arithmetic: Annotated[
+        str,
+        typer.Option("--arithmetic", help="What is multiplied in: float32, int8 (quicker, nearly the same) or plain."),
+    ] = "float32",
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda; a GPU if there is one.")] = None,
     allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
@@ -50,14 +54,16 @@ def embed(
     from maskery.cli.output import emit_json, progress, say
     from maskery.corpus.lines import check_errors
     from maskery.vectors import stream
+    from maskery.vectors.arithmetic import check_arithmetic
     from maskery.vectors.precision import PRECISIONS
 
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
+    kind = check_arithmetic(arithmetic)
     names = None if pool is None else tuple(name.strip() for name in pool.split(","))
     opening = stream.Opening(
         model, pool=names, length=length, device=device, after=None if after is None else str(after),
-        allow_pickle=allow_pickle,
+        allow_pickle=allow_pickle, arithmetic=kind,
     )  # fmt: skip
     wanted = stream.Wanted(
         prompt=prompt, normalize=normalize, dimensions=dimensions, precision=precision, ranges=ranges, with_texts=texts,

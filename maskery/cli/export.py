@@ -1,4 +1,4 @@
-"""`maskery export`: a model or a run's model as a folder that Hugging Face's tools open."""
+"""`maskery export`: a model or a run's model as a folder that Hugging Face's tools open, or as a file of ONNX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maskery.cli.settings import JsonOption, PickleOption
 
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The new folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER|F.onnx", help="The new folder, or the new file.")],
     family: Annotated[
         str | None,
         typer.Option("--family", metavar="NAME", help="The model_type to write; if not given, one that fits."),
@@ -20,7 +20,11 @@ def export(
     allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a model in the layout of Hugging Face, without what only a run needs. What it cannot hold is refused."""
+    """Write a model in the layout of Hugging Face, without what only a run needs, or as ONNX. What cannot be held is
+    refused."""
+    if out.suffix == ".onnx":
+        _onnx(model, out, family, as_json)
+        return
     from maskery.checkpoint.exporting import export_model
     from maskery.checkpoint.load import load
     from maskery.cli.output import emit_json, say, say_found
@@ -32,6 +36,26 @@ def export(
         say(note)
     facts = {"source": model, "family": saved.family, "files": list(saved.files), "out": str(out)}
     emit_json(facts) if as_json else _print(facts)
+
+
+def _onnx(model: str, out: Path, family: str | None, as_json: bool) -> None:
+    from maskery.cli.output import emit_json, results, say
+    from maskery.compress.onnx_encoder import write_onnx
+    from maskery.errors import InputError
+
+    if family is not None:
+        raise InputError("--family names a layout of folders, and ONNX is a file", repair="leave --family out")
+    made = write_onnx(model, out, say=say)
+    facts = {"source": model, "out": str(out), "inputs": made.inputs, "outputs": made.outputs}
+    facts["difference"] = made.difference
+    if as_json:
+        emit_json(facts)
+        return
+    results().print(f"{out}: {', '.join(made.inputs)} -> {', '.join(made.outputs)}", soft_wrap=True)
+    if made.difference is not None:
+        results().print(
+            f"onnxruntime says the same on three shapes of rows: {made.difference:.1e} at most", soft_wrap=True
+        )
 
 
 def _print(facts: dict[str, Any]) -> None:

@@ -66,21 +66,36 @@ class Attention(nn.Module):
 
         `remembered` (B,M,D) is read in front of the rows, if the plan's past is a memory. A second stream lies behind
         the N slots, and what is made of it behind what is made of them."""
+        mixed, weights = self._mixed(x, plan, scheme, layer, selection, remembered)
+        quick = plan.quick(layer)
+        return (self.output if quick is None else quick.output)(mixed), weights
+
+    def _mixed(
+        self,
+        x: Tensor,
+        plan: AttentionPlan,
+        scheme: PositionScheme,
+        layer: int,
+        selection: Selection | None,
+        remembered: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the heads bring, side by side, by the quickest way that the plan allows."""
         if isinstance(scheme, XL) and x.device.type == "cpu" and plan.by_slots:
             parts = plan.parts if selection is None else plan.parts_alone(selection)
             if parts:
-                return self.output(self._streams(x, plan, scheme, layer, selection, parts, remembered)), None
+                return self._streams(x, plan, scheme, layer, selection, parts, remembered), None
         if not plan.plain:
             return self._behind_past(x, plan, scheme, layer, selection, remembered)
         if selection is not None:
-            return self.output(self._selected(x, plan, scheme, layer, selection)), None
-        qkv = self.project(x, 0, 3)
+            return self._selected(x, plan, scheme, layer, selection), None
+        quick = plan.quick(layer)
+        qkv = self.project(x, 0, 3) if quick is None else quick.inputs(x)
         names = {_kernel(group, plan, scheme, x.device) for group in plan.layout.groups}
         if names <= {"packed"} and not plan.capture:
             mixed: Tensor = kernels.PackedAttention.apply(  # type: ignore[no-untyped-call]
                 qkv, plan.blocks(self.heads), self.heads, plan.dropout
             )
-            return self.output(mixed), None
+            return mixed, None
         if names == {"distance"} and isinstance(scheme, Relative):
             tables = scheme.along(layer, plan.layout.groups[-1].length, qkv)
             mixed = DistanceAttention.apply(  # type: ignore[no-untyped-call]
@@ -93,9 +108,8 @@ class Attention(nn.Module):
                 self.heads,
                 plan.dropout,
             )
-            return self.output(mixed), None
-        mixed, weights = self._by_group(qkv, plan, scheme, layer)
-        return self.output(mixed), weights
+            return mixed, None
+        return self._by_group(qkv, plan, scheme, layer)
 
     def across(
         self, x: Tensor, keys: Tensor, values: Tensor, layout: Layout, allowed: Tensor | None, p: float, capture: bool
@@ -195,7 +209,7 @@ class Attention(nn.Module):
             if plan.capture:
                 seen.append(_unpack_weights(captured, plan.layout, x, self.heads, slots))
         plan.seen.extend(seen[1:])
-        return self.output(torch.cat(mixed)), seen[0] if seen else None
+        return torch.cat(mixed), seen[0] if seen else None
 
     def _one_meeting(
         self, q: Tensor, k: Tensor, v: Tensor, meeting: Meeting, plan: AttentionPlan, scheme: PositionScheme, layer: int

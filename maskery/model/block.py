@@ -65,6 +65,12 @@ class Block(nn.Module):
         """The layers whose weights this one uses."""
         return tuple(half for half in self._halves if half is not None)
 
+    @property
+    def halves(self) -> tuple[Block, Block]:
+        """The layers that own what this one mixes and turns with: itself, or its lenders."""
+        mixes, turns = self._halves
+        return mixes or self, turns or self
+
     def forward(
         self,
         x: Tensor,
@@ -77,7 +83,7 @@ class Block(nn.Module):
 
         A second stream lies behind the slots of the first and goes the same way."""
         p = self.dropout if self.training else 0.0
-        mixing, turning = (half if half is not None else self for half in self._halves)
+        mixing, turning = self.halves
         read = mixing.attention_norm(x) if self.before else x
         before = self._remembered(plan, mixing)
         mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection, before)
@@ -90,7 +96,9 @@ class Block(nn.Module):
         if source is not None:
             x = self._look(x, mixing, plan, source, p)
         read = turning.feedforward_norm(x) if self.before else x
-        x = add_dropout(x, turning.down(self.activation(turning.up(read))), p)
+        quick = plan.quick(self.layer)
+        turned = turning.down(self.activation(turning.up(read))) if quick is None else quick.down(quick.up(read))
+        x = add_dropout(x, turned, p)
         return (x if self.before else turning.feedforward_norm(x)), weights
 
     def _remembered(self, plan: AttentionPlan, mixing: Block) -> Tensor | None:

@@ -17,6 +17,7 @@ from maskery.model.layout import Layout
 from maskery.model.meeting import Meeting, facts_before, meetings
 from maskery.model.parts import Part, parts_of
 from maskery.model.past import Cache
+from maskery.model.products import LayerProducts, Products
 from maskery.model.selection import Selection
 from maskery.model.visibility import Visibility
 
@@ -39,6 +40,8 @@ class AttentionPlan:
     """Where layers put the keys and values that a cache is made of, if one is wanted."""
     seen: list[Tensor] = field(default_factory=list)
     """Where layers put the weights (B,H,T,S) of a second stream, if they are captured."""
+    products: Products | None = None
+    """What layers multiply with instead of their own weights."""
     _blocks: dict[int, tuple[Block, ...]] = field(default_factory=dict)
 
     @property
@@ -54,6 +57,9 @@ class AttentionPlan:
                 near(groups, heads, self.layout.order.device) if everybody else exact(groups, self.allowed)
             )
         return self._blocks[heads]
+
+    def quick(self, layer: int) -> LayerProducts | None:
+        return None if self.products is None else self.products[layer]
 
     @property
     def by_slots(self) -> bool:
@@ -97,9 +103,11 @@ def plan_attention(
     past: Memory | Cache | None = None,
     second: Selection | None = None,
     keep: bool = False,
+    products: Products | None = None,
 ) -> AttentionPlan:
     before = facts_before(past, visibility)
     common = (layout, visibility, slots, positions, segments, before)
     asking = () if second is None else meetings(*common, second, asks=True)
     asked = () if second is None else second.slots
-    return AttentionPlan(layout, meetings(*common), asking, asked, dropout, capture, past, [] if keep else None)
+    kept: list[tuple[Tensor, Tensor]] | None = [] if keep else None
+    return AttentionPlan(layout, meetings(*common), asking, asked, dropout, capture, past, kept, products=products)

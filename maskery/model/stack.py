@@ -21,6 +21,7 @@ from maskery.model.layout import Layout
 from maskery.model.linear import Norm
 from maskery.model.past import Cache, from_the_right, joined, lengths_of
 from maskery.model.plan import AttentionPlan, plan_attention
+from maskery.model.products import Products
 from maskery.model.selection import Selection
 from maskery.model.source import Source
 from maskery.model.visibility import Visibility
@@ -46,6 +47,8 @@ class Inputs:
     """(n,) flat slots, ascending, that have a second stream."""
     decoder: Inputs | None = None
     """What a decoder reads, row by row beside these."""
+    products: Products | None = None
+    """What the layers multiply with instead of their own weights, where that is quicker."""
 
 
 class Run(NamedTuple):
@@ -134,7 +137,12 @@ class Stack(nn.Module):
             past=inputs.past,
             second=second,
             keep=keep,
+            products=inputs.products,
         )
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(cast(Block, layer) for layer in self.layers)
 
     def _embed(self, inputs: Inputs, second: Selection | None) -> Tensor:
         """(N,D), or (N+P,D): a second stream begins with one vector, whatever it is asked for."""

@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -26,7 +27,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from maskery.errors import ArgumentError, InputError
+from maskery.model.products import Products
 from maskery.vectors.after.base import AFTER, After
+from maskery.vectors.arithmetic import Arithmetic, check_arithmetic, products_in
 from maskery.vectors.folder import write_encoder
 from maskery.vectors.model import VectorModel
 from maskery.vectors.opening import Say, opened
@@ -60,15 +63,23 @@ class Encoder:
         pool: str | Sequence[str] | None = None,
         length: int | None = None,
         device: str | torch.device | None = None,
+        arithmetic: Arithmetic | None = None,
         allow_pickle: bool = False,
         say: Say = say_on_stderr,
     ) -> None:
         """`pool` and `length` instead of what the folder says; `say` is told what is cut or decided. The device is a
-        GPU where there is one, unless it is said."""
+        GPU where there is one, unless it is said. `arithmetic` is float32 for a folder, and plain for a model that is
+        given, since that may be in training."""
         self.say = say
+        self.arithmetic = check_arithmetic(arithmetic or ("plain" if isinstance(path, VectorModel) else "float32"))
         self.made = opened(path, pool, length, device, allow_pickle, say)
         self.ranges: NDArray[np.float32] | None = None
         """(2,D) the ranges of int8: taken from the first vectors that are asked for in it, or set by you."""
+
+    @cached_property
+    def products(self) -> Products | None:
+        """What the layers multiply with, made when the first text is read; None: with their own weights."""
+        return products_in(self.made.model.network, self.arithmetic)
 
     @property
     def config(self) -> VectorsConfig:
@@ -193,7 +204,9 @@ class Encoder:
             raise ArgumentError(f"{dimensions} dimensions of {self.dimensions}", repair="at least 1, at most all")
 
     def _with(self, steps: Sequence[nn.Module]) -> Encoder:
-        return Encoder(self.made.changed(self.config, steps), say=self.say)
+        found = Encoder(self.made.changed(self.config, steps), arithmetic=self.arithmetic, say=self.say)
+        found.products = self.products
+        return found
 
     def _first_prompt(self, *names: str) -> str | None:
         return next((name for name in names if name in self.config.prompts), None)
@@ -220,7 +233,8 @@ class Encoder:
         found = np.empty((len(rows), self.dimensions), dtype=np.float32)
         made, pad = self.made, self.made.tokenizer.specials.pad
         for numbers in batches(rows):
-            inputs = inputs_of_rows(rows, numbers, pad, made.model.config.position_offset, made.device)
+            offset = made.model.config.position_offset
+            inputs = inputs_of_rows(rows, numbers, pad, offset, made.device, self.products)
             part = made(inputs, rows.skip).float().cpu().numpy()
             if not np.isfinite(part).all():
                 number = int(numbers[int(np.argmin(np.isfinite(part).all(axis=1)))])

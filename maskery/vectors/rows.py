@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from maskery.errors import ArgumentError
 from maskery.model.layout import layout_of
+from maskery.model.products import Products
 from maskery.model.stack import Inputs
 from maskery.rows.ragged import EndToEnd
 from maskery.tasks.framing.frame import Frame
@@ -132,8 +133,15 @@ def batches(rows: TextRows, tokens: int = TOKENS) -> Iterator[NDArray[np.int64]]
         first = last
 
 
-def inputs_of_rows(rows: TextRows, numbers: NDArray[np.int64], pad: int, offset: int, device: torch.device) -> Inputs:
-    """What the network reads; `offset`: the number of the first position."""
+def inputs_of_rows(
+    rows: TextRows,
+    numbers: NDArray[np.int64],
+    pad: int,
+    offset: int,
+    device: torch.device,
+    products: Products | None = None,
+) -> Inputs:
+    """What the network reads; `offset`: the number of the first position; `products`: what it multiplies with."""
     lengths = rows.length[numbers]
     width = int(lengths.max())
     real = np.arange(width) < lengths[:, None]
@@ -149,4 +157,5 @@ def inputs_of_rows(rows: TextRows, numbers: NDArray[np.int64], pad: int, offset:
         layout=layout_of(torch.from_numpy(real).to(device)),
         segments=torch.from_numpy(segments).to(device),
         positions=positions,
+        products=products,
     )

@@ -29,6 +29,7 @@ from maskery.corpus.sources import Source
 from maskery.corpus.workers import in_order, pool, receive, send
 from maskery.errors import InputError, MaskeryError
 from maskery.vectors.after.base import After
+from maskery.vectors.arithmetic import Arithmetic
 from maskery.vectors.encoder import Encoder, Part, shortened
 from maskery.vectors.files import check_out, new_vectors, read_ranges, write_ranges
 from maskery.vectors.opening import Say
@@ -51,11 +52,13 @@ class Opening:
     after: str | None = None
     """A file of a fitted post-processing."""
     allow_pickle: bool = False
+    arithmetic: Arithmetic | None = None
 
     def open(self, say: Say) -> Encoder:
         encoder = Encoder(
-            self.path, pool=self.pool, length=self.length, device=self.device, allow_pickle=self.allow_pickle, say=say
-        )
+            self.path, pool=self.pool, length=self.length, device=self.device, arithmetic=self.arithmetic,
+            allow_pickle=self.allow_pickle, say=say,
+        )  # fmt: skip
         return encoder if self.after is None else encoder.with_after(After.load(self.after))
 
 

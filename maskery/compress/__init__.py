@@ -1,0 +1,1 @@
+"""Models made small and handed to other runtimes."""
