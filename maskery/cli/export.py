@@ -46,7 +46,7 @@ def _onnx(model: str, out: Path, family: str | None, as_json: bool) -> None:
     if family is not None:
         raise InputError("--family names a layout of folders, and ONNX is a file", repair="leave --family out")
     made = write_onnx(model, out, say=say)
-    facts = {"source": model, "out": str(out), "inputs": made.inputs, "outputs": made.outputs}
+    facts: dict[str, Any] = {"source": model, "out": str(out), "inputs": made.inputs, "outputs": made.outputs}
     facts["difference"] = made.difference
     if as_json:
         emit_json(facts)

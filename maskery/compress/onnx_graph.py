@@ -130,7 +130,7 @@ class NetworkGraph(Graph):
             last = self.run("Add", self.run("Shape", IDS, start=1, end=2), self.whole(shape.position_offset))
             places = self.run("Slice", self.hold(table), self.whole(shape.position_offset), last, self.whole(0))
             x = self.run("Add", x, places)
-        if self.has_segments:
+        if parts.segments is not None:
             x = self.run("Add", x, self.run("Gather", self.hold(parts.segments), SEGMENTS, axis=0))
         if parts.tasks is not None:
             x = self.run("Add", x, self.hold(parts.tasks[0]))

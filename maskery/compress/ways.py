@@ -33,7 +33,7 @@ from maskery.errors import MaskeryError
 from maskery.extras import optional
 from maskery.model.int8 import BytesProduct
 from maskery.model.int8 import levels as int8_levels
-from maskery.model.products import FloatProduct, Product
+from maskery.model.products import FloatProduct, Product, has_kernels
 from maskery.vectors.arithmetic import ARITHMETICS, Arithmetic
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.model import VectorModel
@@ -145,7 +145,7 @@ def product_speeds(width: int, feedforward: int, rows: int = 2048, rounds: int =
     weight = torch.randn(feedforward, width) * 0.02
     x = torch.randn(rows, width)
     ways: dict[str, Product] = {"plain": lambda x: F.linear(x, weight)}
-    if torch.backends.mkldnn.is_available():
+    if has_kernels():
         ways["float32"] = FloatProduct(weight, None, "none")
         if int8_levels():
             ways["int8"] = BytesProduct(weight, None, "none")

@@ -55,9 +55,11 @@ def why_not(network: Stack) -> str | None:
         return f"the model is on {weight.device}, and these products are a CPU's"
     if weight.dtype != torch.float32:
         return f"the weights are {str(weight.dtype).removeprefix('torch.')}, and these products begin with float32"
-    if not torch.backends.mkldnn.is_available():
-        return "this build of torch has no oneDNN"
-    return None
+    return None if has_kernels() else "this build of torch has no oneDNN"
+
+
+def has_kernels() -> bool:
+    return bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
 
 
 def products_of(network: Stack, make: Make) -> Products:
