@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks import vectors_data
 from benchmarks.finetune_cells import by_key, file_of, kept
-from benchmarks.vectors_data import judged_pairs, judged_sets, texts_of
+from benchmarks.vectors_data import SETS, judged_pairs, judged_sets, texts_of
 from maskery import files
 from maskery.checkpoint.load import load
 from maskery.errors import InputError
@@ -61,6 +61,16 @@ RELEVANT: Mapping[str, tuple[str, ...]] = {
     "geometry": (*FROM_TEXT, "minilm"),
 }
 """Settings that a part depends on; its cells are of use while these are the same."""
+_ASKED = tuple(f"{name}.dev.tsv" for name in SETS)
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "simcse": _ASKED,
+    "supervised": (*_ASKED, "STS-B.train.tsv"),
+    "sbert": ("STS-B.dev.tsv", "OCNLI.train50k.tsv"),
+    "whitening": tuple(f"{name}.{part}.tsv" for name in ("STS-B", "STSB") for part in ("dev", "train")),
+    "simbert": _ASKED,
+    "geometry": ("STS-B.dev.tsv", "STSB.dev.tsv"),
+}
+"""Files that a part reads; what SimBERT learns from may be missing in part."""
 
 
 def described(options: argparse.Namespace, part: str) -> dict[str, Any]:
@@ -229,7 +239,7 @@ def simbert(options: argparse.Namespace) -> dict[str, Any]:
     for note in pairs.notes:
         say_on_stderr(note)
     asked = searched(pairs.held_out)
-    found = {pool: _recalls(Encoder(options.model, pool=pool), asked) for pool in POOLS}
+    found = {pool: _recalls(Encoder(options.model, pool=pool), asked) for pool in (*POOLS, "first")}
     folder = options.out / "run-simbert"
     training = {"lr": options.simbert_lr}
     train = text_set("pairs", pairs.train)

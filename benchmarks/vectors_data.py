@@ -136,5 +136,5 @@ def _sources(data: Path, most: int) -> list[tuple[str, TextPairs, float]]:
         pairs = read_pairs(data, f"{name}.dev.tsv")
         rest = np.setdiff1d(np.arange(len(pairs)), by_key(f"judged {name}", len(pairs), most))
         if len(rest):
-            found.append((f"{name}.dev.tsv, not judged", _taken(pairs, rest), 1.0))
+            found.append((f"{name}.dev.tsv", _taken(pairs, rest), 1.0))
     return found

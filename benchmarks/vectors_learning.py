@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from benchmarks import report, vectors_cells
-from benchmarks.finetune_cells import ended, in_own_process, kept
+from benchmarks.finetune_cells import ended, file_of, in_own_process, kept
 from benchmarks.vectors_gather import gathered
 from maskery import files
 from maskery.errors import InputError
@@ -49,7 +49,7 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "simbert_lr": (3e-4, "its highest rate"),
     "threads": (2, ""),
 }
-MINUTES = {"simcse": 16, "supervised": 15, "sbert": 16, "whitening": 2, "simbert": 8, "geometry": 1}
+MINUTES = {"simcse": 16, "supervised": 15, "sbert": 16, "whitening": 3, "simbert": 8, "geometry": 1}
 """Of two cores, with the settings above, for 4 layers of width 256: reckoned from short runs."""
 
 
@@ -83,6 +83,16 @@ def measured(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Cells of all parts that are there; those of other settings are refused."""
     found = {name: cell_of(options, name) for name in cells_of(options, list(vectors_cells.PARTS))}
     return {name: cell for name, cell in found.items() if cell is not None}
+
+
+def require(options: argparse.Namespace) -> None:
+    """Nothing that is needed may turn out to be missing after half an hour."""
+    for name in ("model", "minilm", "corpus_text"):
+        if not getattr(options, name).exists():
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{flag}: there is no {getattr(options, name)}", repair=f"{flag} with a path that exists")
+    for file in dict.fromkeys(file for part in options.parts for file in vectors_cells.NEEDED[part]):
+        file_of(options.data, file)
 
 
 def told_plan(options: argparse.Namespace, every: Sequence[str], missing: Sequence[str]) -> None:
@@ -125,6 +135,7 @@ def run(options: argparse.Namespace, given: Sequence[str]) -> None:
     if options.cell:
         measure_cell(options, options.cell)
         return
+    require(options)
     options.out.mkdir(parents=True, exist_ok=True)
     every, known = chosen(options), measured(options)
     missing = [name for name in every if name not in known]

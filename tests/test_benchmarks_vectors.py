@@ -115,7 +115,7 @@ def test_whitening_and_flow_are_fitted_twice(whole):
 
 def test_simbert_searches_and_writes(whole):
     found = whole[2]["simbert"]
-    assert list(found["search"]) == ["mean", "first_last", "simbert"]
+    assert list(found["search"]) == ["mean", "first_last", "first", "simbert"]
     for each in found["search"].values():
         assert each["n"] == each["documents"] <= 12
         assert 0 <= each["recall@1"]["value"] <= each["recall@10"]["value"] <= 1
@@ -149,6 +149,17 @@ def test_a_part_alone_leaves_the_others_unmeasured(toy, tmp_path, monkeypatch):
     assert not set(found) & set(vectors_cells.PARTS), "one that was not trained is no comparison"
 
 
+def test_what_is_missing_is_told_before_anything_is_measured(toy, tmp_path, monkeypatch, capsys):
+    asked = measured_here(monkeypatch)
+    flags = flags_of(toy, tmp_path)
+    assert vectors_learning.main([*flags, "--minilm", str(toy / "nowhere")]) == 2
+    assert "--minilm: there is no" in capsys.readouterr().err
+    (tmp_path / "data").mkdir()
+    assert vectors_learning.main([*flags, "--data", str(tmp_path / "data")]) == 2
+    assert "there is no STS-B.dev.tsv" in capsys.readouterr().err
+    assert not asked
+
+
 # -- what is read
 
 
@@ -172,9 +183,9 @@ def test_partners_share_no_text_with_what_is_judged_or_held_out(toy):
     assert not train & judged
     assert not held_out & judged
     assert not train & held_out
-    assert set(found.sources) <= {*vectors_data.WHOLE, "BQ.dev.tsv, not judged", "LCQMC.dev.tsv, not judged"}
+    assert set(found.sources) == {*vectors_data.WHOLE, "BQ.dev.tsv", "LCQMC.dev.tsv"}
     everything = vectors_data.partners(toy / "data", 0, 6)
-    assert not any("not judged" in name for name in everything.sources), "where all is judged, nothing is left"
+    assert set(everything.sources) == set(vectors_data.WHOLE), "where all is judged, nothing is left to learn from"
     with pytest.raises(InputError, match="0 pairs to learn from"):
         vectors_data.partners(toy / "data", 30, 10**6)
 
