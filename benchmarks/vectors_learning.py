@@ -96,13 +96,18 @@ def require(options: argparse.Namespace) -> None:
 
 
 def told_plan(options: argparse.Namespace, every: Sequence[str], missing: Sequence[str]) -> None:
-    say_on_stderr(f"{len(every)} cells, {len(missing)} of them to be measured in {options.out}")
+    say_on_stderr(
+        f"{len(every)} cells, {len(missing)} of them to be measured in {options.out}; in minutes of two cores,"
+    )
+    say_on_stderr("for 4 layers of width 256 and the usual settings:")
+    whole = 0.0
     for part in options.parts:
         own, left = ([name for name in those if part_of(name) == part] for those in (every, missing))
+        minutes = MINUTES[part] * len(left) / len(cells_of(options, [part]))
+        whole += minutes
         if left:
-            minutes = MINUTES[part] * len(left) / len(cells_of(options, [part]))
-            about = f"about {minutes:.0f} min of two cores for a mini with the usual settings"
-            say_on_stderr(f"  {part}: {len(left)} of {len(own)} cells, {about}")
+            say_on_stderr(f"  {part}: {len(left)} of {len(own)} cells, about {minutes:.0f}")
+    say_on_stderr(f"  about {whole:.0f} in all")
 
 
 def parser() -> argparse.ArgumentParser:
