@@ -1,4 +1,4 @@
-"""What the benchmarks of fine-tuning share: files by name, examples by key, and cells.
+"""What the benchmarks of fine-tuning and of sentence vectors share: files by name, examples by key, and cells.
 
 A cell is one measured thing, a side of a comparison on a task: a process of its own, and one JSON file. A stopped
 benchmark goes on with the cells that are missing; cells of other settings are refused, never mixed.
@@ -75,9 +75,13 @@ def joined(parts: Sequence[Examples]) -> Examples:
 
 def fewer(examples: Examples, most: int, name: str) -> Examples:
     """Those with the smallest keys, in the order of the file: always the same ones."""
-    if not most or len(examples) <= most:
-        return examples
-    return _taken(examples, np.sort(np.argsort(_keys(name, len(examples)), kind="stable")[:most]))
+    return _taken(examples, by_key(name, len(examples), most)) if most and len(examples) > most else examples
+
+
+def by_key(name: str, many: int, most: int) -> NDArray[np.int64]:
+    """The numbers with the smallest keys, ascending; `most` 0: all."""
+    drawn = np.argsort(_keys(name, many), kind="stable")
+    return np.sort(drawn[: most or many])
 
 
 def parted(

@@ -21,13 +21,15 @@ from benchmarks import (
     report_recipes,
     report_shapes,
     report_streams,
+    report_vectors,
+    report_vectors_words,
     report_writing,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 FOLDERS = {"en": ROOT / "docs", "zh": ROOT / "docs" / "zh"}
-NAMES = ("benchmarks", "masking", "memory", "permutation", "recipes/transformer", "recipes/bart")
+NAMES = ("benchmarks", "masking", "memory", "permutation", "sentence-vectors", "recipes/transformer", "recipes/bart")
 PAGES = {language: [folder / f"{name}.md" for name in NAMES] for language, folder in FOLDERS.items()}
 MIB = 2**20
 
@@ -60,11 +62,14 @@ HEADS = {
     **report_memory.HEADS,
     **report_permutation.HEADS,
     **report_streams.HEADS,
+    **report_vectors_words.HEADS,
     **report_writing.HEADS,
 }
 _WORDY = (report_corruption, report_finetune, report_memory, report_permutation, report_streams, report_writing)
-WORDED = {name: table for each in _WORDY for name, table in each.TABLES.items()}
+WORDED = {name: table for each in (*_WORDY, report_vectors) for name, table in each.TABLES.items()}
 """Tables that hold words, and are made for one language."""
+SAID = report_finetune.SAID | report_vectors.SAID
+"""Sentences instead of a table."""
 NOT_YET = {"en": "Not measured yet.", "zh": "尚未测量。"}
 
 
@@ -174,14 +179,14 @@ def results() -> dict[str, dict[str, Any]]:
     for name, file in (wordy | report_shapes.FILES).items():
         if (RESULTS / file).is_file():
             found[name] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
-    return found
+    return found | report_vectors.found(RESULTS)
 
 
 def markdown(name: str, language: str, found: dict[str, dict[str, Any]]) -> str:
     if name not in found:
         return NOT_YET[language]
-    if name in report_finetune.SAID:
-        return report_finetune.SAID[name](found[name], language)
+    if name in SAID:
+        return SAID[name](found[name], language)
     head = HEADS[name][language]
     worded = WORDED.get(name)
     cells = TABLES[name](found[name]) if worded is None else worded(found[name], language)

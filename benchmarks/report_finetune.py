@@ -64,7 +64,7 @@ def _english(row: dict[str, Any], metric: str, language: str) -> list[str]:
     sides = [[100 * each[side]["metrics"][metric] for each in row["seeds"]] for side in ("ours", "trainer")]
     differences = [one - other for one, other in zip(*sides, strict=True)]
     head = [row["task"], f"{row['rows'][0]:,} / {row['rows'][1]:,}", METRICS[language][metric]]
-    cells = [*head, *(_seeds(each) for each in sides), _seeds(differences, "+")]
+    cells = [*head, *(each_seed(each) for each in sides), each_seed(differences, "+")]
     if metric != row["metrics"][0]:
         return [*cells, "", "", "", "", ""]
     seconds = [np.mean([each[side]["seconds"]["total"] for each in row["seeds"]]) for side in ("ours", "trainer")]
@@ -73,7 +73,7 @@ def _english(row: dict[str, Any], metric: str, language: str) -> list[str]:
     return [*cells, *(f"{each:,.0f}" for each in seconds), f"**{row['ratio']:.2f}**", *shown]
 
 
-def _seeds(values: Sequence[float], sign: str = "") -> str:
+def each_seed(values: Sequence[float], sign: str = "") -> str:
     """The mean, and each seed."""
     return f"**{np.mean(values):{sign}.2f}** ({' '.join(f'{each:{sign}.2f}' for each in values)})"
 
@@ -83,7 +83,7 @@ def finetune_chinese(found: dict[str, Any], language: str) -> Cells:
     for row in found["tasks"]:
         name = row["headline"]
         sides = [_measured(row["sides"].get(side), name) for side in ("pretrained", "untrained", "tfidf")]
-        ahead = [_ahead(row["ahead"].get(side)) for side in ("untrained", "tfidf")]
+        ahead = [in_points(row["ahead"].get(side)) for side in ("untrained", "tfidf")]
         examples = f"{row['rows'][0]:,} / {row['rows'][1]:,}"
         cells.append([row["task"], examples, METRICS[language][name], *sides, *ahead])
     return cells
@@ -96,7 +96,8 @@ def _measured(side: dict[str, Any] | None, name: str) -> str:
     return f"{100 * side['metrics'][name]:.2f} [{100 * low:.2f}, {100 * high:.2f}]"
 
 
-def _ahead(difference: dict[str, Any] | None) -> str:
+def in_points(difference: dict[str, Any] | None) -> str:
+    """A difference with its interval; empty: there is none."""
     if difference is None:
         return ""
     low, high = difference["interval"]
