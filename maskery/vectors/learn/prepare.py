@@ -81,9 +81,21 @@ def resolved(config: LearnConfig, train: TextSet, made: VectorModel, say: Say) -
     batch = min(config.training.batch, len(train))
     if batch < config.training.batch:
         say(f"a batch of {batch}: there are no more units")
+    _require_rivals(config, train, batch)
     steps = max(1, math.ceil(config.epochs * len(train) / batch))
     training = {"batch": batch, "steps": steps, "length": max(8, length)}
     return config.model_copy(update={**changes, "training": config.training.model_copy(update=training)})
+
+
+def _require_rivals(config: LearnConfig, train: TextSet, batch: int) -> None:
+    """A loss that compares needs something to compare with: other units, or negatives of the unit itself."""
+    if batch > 1 or train.kind == "triplets" or not LOSSES.get(config.loss).whole_batch:
+        return
+    raise InputError(
+        f"a batch of 1: {config.loss} compares the units of a batch with each other, and there is one",
+        where=train.place,
+        repair="--batch 32, and 2 units at least to learn from",
+    )
 
 
 def system_of(made: VectorModel, config: LearnConfig, say: Say) -> VectorSystem:
