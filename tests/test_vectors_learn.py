@@ -309,7 +309,11 @@ def test_settings_and_data_that_do_not_fit_are_told(tmp_path):
         learn_config("softmax", {"join": "sum"})
     for loss, given, told in (
         ("cosent", {"scal": 3}, "unknown setting of vectors 'scal'\n  repair: did you mean scale"),
-        ("cosent", {"margin": 2.0}, "margin: the loss cosent does not read it\n  repair: leave it out; it belongs to trip"),
+        (
+            "cosent",
+            {"margin": 2.0},
+            "margin: the loss cosent does not read it\n  repair: leave it out; it belongs to trip",
+        ),
         ("cosent", {"training": {"steps": 9}}, "training.steps: has no effect here"),
         ("cosent", {"training": {"batch": 0}}, "training.batch: Input should be greater than or equal to 1"),
         ("cosent", {"training": 3}, "training: 3 is no table"),

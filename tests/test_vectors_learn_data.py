@@ -156,11 +156,13 @@ def test_the_verbs(tmp_path, capsys):
         (("train", "MODEL", "--loss", "simcse", "--train", "F", "--out", "RUN", "--set", "scal=3"), "scal"),
         (("train", "MODEL", "--loss", "simcse", "--train", "F", "--out", "RUN", "--patience", "2"), "--dev"),
         (("mine", "MODEL", "--pairs", "F", "--out", "F.txt"), ".tsv or .jsonl"),
+        (("mine", "MODEL", "--pairs", "LINES", "--out", "F.tsv"), "these are lines, not pairs"),
         (("after", "MODEL", "--kind", "bleaching", "--text", "F", "--out", "RUN"), "whitening"),
     ],
     ids=lambda part: part if isinstance(part, str) else part[0],
 )
 def test_what_is_wrong_is_told(tmp_path, capsys, monkeypatch, parts, told):
     monkeypatch.chdir(tmp_path)
+    write(tmp_path / "LINES", [("the cat",), ("a dog",)])
     assert command("vectors", *parts) == 2
     assert told in capsys.readouterr().err

@@ -178,7 +178,11 @@ def mine(
     require_new_file(out)
     _require_table(out)
     columns = _columns(text, header, format, errors)
-    found = fitted(read_texts(pairs, "simbert", columns), "simbert", positive=positive)
+    read = read_texts(pairs, "simbert", columns)
+    if read.kind == "lines":
+        repair = "a table with two columns of texts: anchor and positive"
+        raise InputError("these are lines, not pairs of texts that belong together", where=pairs, repair=repair)
+    found = fitted(read, "simbert", positive=positive)
     more = () if candidates is None else read_texts(candidates, "simcse").texts
     for note in found.notes:
         say(note)
