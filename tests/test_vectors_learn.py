@@ -312,7 +312,7 @@ def test_settings_and_data_that_do_not_fit_are_told(tmp_path):
         (
             "cosent",
             {"margin": 2.0},
-            "margin: the loss cosent does not read it\n  repair: leave it out; it belongs to trip",
+            "margin: the loss cosent does not read it\n  repair: leave it out; it bel",
         ),
         ("cosent", {"training": {"steps": 9}}, "training.steps: has no effect here"),
         ("cosent", {"training": {"batch": 0}}, "training.batch: Input should be greater than or equal to 1"),

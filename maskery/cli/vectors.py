@@ -1,4 +1,4 @@
-"""`maskery vectors`: encoders of sentences trained, hard negatives mined, vectors whitened, centred or made to flow."""
+"""`maskery vectors`: encoders of sentences trained, hard negatives mined, vectors whitened, centred, bent or drawn."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from maskery.cli.task_files import (
     TextOption,
     column_flags,
 )
+from maskery.cli.vectors_draw import ModelArgument, heat, vectors_map
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,16 +28,13 @@ if TYPE_CHECKING:
     from maskery.vectors.encoder import Encoder
     from maskery.vectors.learn.mining import Mined
 
-app = new_app("Train encoders of sentences, mine hard negatives, whiten vectors.")
-ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model, a run or a folder of sentence-transformers.")
-]
+app = new_app("Train encoders of sentences, mine hard negatives, whiten vectors, draw them.")
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Of everything that is drawn.")]
 
 
 @app.callback()
 def vectors() -> None:
-    """Train encoders of sentences, mine hard negatives, whiten vectors."""
+    """Train encoders of sentences, mine hard negatives, whiten vectors, draw them."""
 
 
 @app.command()
@@ -278,3 +276,7 @@ def after(
         emit_json({"out": str(out), "kind": kind, "texts": len(found.texts), "dimensions": made.dimensions})
         return
     results().print(f"{out}: {kind} of {len(found.texts):,} texts, {made.dimensions} dimensions", soft_wrap=True)
+
+
+app.command()(heat)
+app.command("map")(vectors_map)
