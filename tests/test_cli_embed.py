@@ -256,12 +256,14 @@ def test_bad_bytes_may_be_replaced(run, tmp_path):
     assert np.load(tmp_path / "v.npy").shape == (2, 16)
 
 
-def test_ctrl_c_leaves_nothing(place, tmp_path):
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
+def test_a_signal_leaves_nothing(number, workers, place, tmp_path):
     long = tmp_path / "long.txt"
     long.write_text("the cat sat on the mat.\n" * 400_000, encoding="utf-8")
-    arguments = ["embed", str(place / "model"), str(long), "--out", str(tmp_path / "v.npy"), "--workers", "2"]
+    arguments = ["embed", str(place / "model"), str(long), "--out", str(tmp_path / "v.npy")]
+    arguments += ["--workers", str(workers)]
     command = Command(arguments, tmp_path / "said")
     assert command.wait_until(lambda: any(path.name.startswith(".partial") for path in tmp_path.iterdir()))
-    command.signal_group(signal.SIGINT)
-    assert command.end()[0] == 130
+    command.signal_group(number)
+    assert command.end()[0] == 128 + number
     assert sorted(path.name for path in tmp_path.iterdir()) == ["long.txt", "said"]

@@ -106,6 +106,7 @@ def _train(
     from maskery.cli.task_settings import nested
     from maskery.files import require_writable
     from maskery.tasks.folder import TaskFolder
+    from maskery.vectors.learn.folder import WRITER
     from maskery.vectors.learn.run import train_encoder
     from maskery.vectors.learn.settings import learn_config
 
@@ -119,6 +120,8 @@ def _train(
         encoder = train_encoder(
             model, loss=loss, train=train, dev=dev, out=out, settings=config, resume=resume, say=say, watch=watch
         )
+    writes = f"        maskery generate {out / WRITER} TEXT" if (out / WRITER).is_dir() else ""
+    say(f"next: maskery embed {out} FILE --out V.npy        maskery evaluate {out} --task sts --data FILE{writes}")
     state = TaskFolder(out).state
     best = state["best"]
     if best and not math.isfinite(best["value"]):

@@ -90,8 +90,12 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "simbert": _usual(2e-6, 64, scale=30.0, rivals="all", generate=1.0, length=32),
 }
 """As the papers or their code have them."""
-POOL: Mapping[str, str] = {"simcse": "first", "simcse_supervised": "first"}
-"""What is pooled of a model whose folder does not say it; of all others the mean."""
+POOL: Mapping[str, tuple[str, str]] = {
+    "simcse": ("first", "SimCSE"),
+    "simcse_supervised": ("first", "SimCSE"),
+    "simbert": ("first", "SimBERT"),
+}
+"""What is pooled of a model whose folder does not say it, and after whom; of all others the mean."""
 
 
 TABLES: Mapping[str, type[Config]] = {"training": TrainingConfig, "columns": ColumnsConfig}
