@@ -256,6 +256,37 @@ def test_bad_bytes_may_be_replaced(run, tmp_path):
     assert np.load(tmp_path / "v.npy").shape == (2, 16)
 
 
+@pytest.mark.parametrize(("out", "precision"), [("v.npy", "float32"), ("v.parquet", "binary"), ("v.npy", "int8")])
+def test_one_chunk_is_held_at_a_time(out, precision, run, monkeypatch):
+    """So that memory does not grow with the file: nothing is read before what was read is written."""
+    seen, some, part, new_vectors = [], texts._some, Encoder.part, stream.new_vectors
+
+    def reading(found):
+        block = some(found)
+        seen.append(("read", len(block)))
+        return block
+
+    def encoding(self, given, *more):
+        seen.append(("encoded", len(given)))
+        return part(self, given, *more)
+
+    @contextmanager
+    def writing(*arguments):
+        with new_vectors(*arguments) as put:
+            yield lambda vectors, given: (seen.append(("written", len(vectors))), put(vectors, given))
+
+    monkeypatch.setattr(texts, "_some", reading)
+    monkeypatch.setattr(Encoder, "part", encoding)
+    monkeypatch.setattr(stream, "new_vectors", writing)
+    code, _, err = run("--precision", precision, out=out)
+    assert code == 0, err
+    walks = [("read", "encoded"), ("read", "written")] if precision == "int8" else [("read", "encoded", "written")]
+    sizes = (16, 16, 16, 2)
+    assert seen == [
+        step for walk in walks for step in [*((name, size) for size in sizes for name in walk), ("read", 0)]
+    ]
+
+
 @pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
 def test_a_signal_leaves_nothing(number, workers, place, tmp_path):
     long = tmp_path / "long.txt"
