@@ -3,7 +3,8 @@
     python -m benchmarks.finetune_chinese --model FOLDER --data DIR --out DIR
 
 ChnSentiCorp, THUCNews titles, TNEWS, AFQMC, OCNLI, CLUENER, CMRC 2018 and C3; DIR holds their files anywhere in it. Of
-each at most --train and --dev examples are used, chosen by key. Of CMRC only the development set is there: a fifth of
+each at most --train and --dev examples are used, chosen by key; examples that are several rows (C3, CMRC) count as so
+many. Of CMRC only the development set is there: a fifth of
 its texts, by key, is asked about, the others are trained on. TF-IDF of characters, pairs of them and words stands
 beside the tasks that put texts into classes.
 
@@ -63,8 +64,10 @@ TASKS = {
 }
 LENGTHS = {"ChnSentiCorp": 256, "CMRC": 384, "C3": 256}
 """Slots of a row at most, and never more than the model reads; else 128."""
+ROWS = {"CMRC": 2, "C3": 4}
+"""Rows that an example makes, about; else one."""
 SIDES = ("pretrained", "untrained", "tfidf")
-SETTINGS = {"train": 8000, "dev": 2000, "epochs": 3.0, "batch": 32, "lr": 1e-4, "seed": 0, "threads": 2}
+SETTINGS = {"train": 4000, "dev": 2000, "epochs": 3.0, "batch": 32, "lr": 1e-4, "seed": 0, "threads": 2}
 Place = tuple[str, str]
 """Task, side."""
 
@@ -124,7 +127,8 @@ def measure_cell(options: argparse.Namespace, place: Place) -> None:
     """In the cell's own process."""
     task, side = place
     torch.set_num_threads(options.threads)
-    splits = splits_of(TASKS[task], options.data, task, (options.train, options.dev))
+    each = ROWS.get(task, 1)
+    splits = splits_of(TASKS[task], options.data, task, (options.train // each, options.dev // each))
     assert splits.dev is not None
     began = time.perf_counter()
     found = counted(splits) if side == "tfidf" else fine_tuned(options, task, side, splits)
