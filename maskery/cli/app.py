@@ -33,7 +33,7 @@ VERBS: dict[str, Verb] = {
     "predict": Verb("maskery.cli.predict:predict", "Answer for each text of a file with a fine-tuned model"),
     "evaluate": Verb("maskery.cli.evaluate:evaluate", "Tell how good a fine-tuned model is on labelled text"),
     "embed": Verb("maskery.cli.embed:embed", "Turn each text of a file into a vector"),
-    "vectors": Verb("maskery.cli.vectors:app", "Train encoders of sentences, mine negatives, whiten vectors"),
+    "vectors": Verb("maskery.cli.vectors:app", "Train encoders of sentences, mine negatives, whiten and draw vectors"),
     "import": Verb("maskery.cli.import_:import_", "Turn a published model into a folder of ours"),
     "export": Verb("maskery.cli.export:export", "Write a model for the tools of Hugging Face"),
     "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),
