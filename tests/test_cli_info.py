@@ -9,9 +9,12 @@ import torch
 from folders import change_weights
 from networks import model_of
 from oracle import make
+from vector_models import PROMPTS, made_of, quiet
 
 from maskery.cli import main
 from maskery.cli.output import WIDTH_WITHOUT_TERMINAL
+from maskery.vectors.encoder import Encoder
+from maskery.vectors.steps import Normalize
 
 
 def facts(capsys, *arguments):
@@ -140,6 +143,23 @@ def test_memory_and_the_rows_that_fit(capsys, monkeypatch):
         told
         == f"{fewer['largest_training_rows']} in training, {fewer['largest_inference_rows']} in inference, of 512 slots"
     )
+
+
+def test_how_vectors_are_made(capsys, tmp_path, monkeypatch):
+    Encoder(made_of("first", "mean", steps=[Normalize()], prompts=PROMPTS, similarity="dot"), say=quiet).save(
+        tmp_path / "e"
+    )
+    told = facts(capsys, tmp_path / "e")["vectors"]
+    assert (told["pool"], told["length"], told["similarity"]) == (["first", "mean"], 20, "dot")
+    assert (told["dimensions"], told["steps"], told["prompts"]) == (32, ["Normalize"], PROMPTS)
+    line = lines_of(capsys, monkeypatch, tmp_path / "e")["vectors"]
+    assert line.startswith("first and mean of at most 20 slots, then Normalize; 32 dimensions, compared by dot")
+    (tmp_path / "e" / "manifest.json").unlink()
+    listed = tmp_path / "e" / "modules.json"
+    listed.write_text(listed.read_text().replace("Normalize", "Magic"), encoding="utf-8")
+    assert "has a step Magic" in facts(capsys, tmp_path / "e")["vectors"]["note"]
+    model_of("masked_token").save(tmp_path / "m")
+    assert "vectors" not in facts(capsys, tmp_path / "m")
 
 
 def test_the_drawing(capsys, tmp_path):

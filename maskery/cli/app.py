@@ -34,7 +34,7 @@ VERBS: dict[str, Verb] = {
     "evaluate": Verb("maskery.cli.evaluate:evaluate", "Tell how good a fine-tuned model is on labelled text"),
     "embed": Verb("maskery.cli.embed:embed", "Turn each text of a file into a vector"),
     "bench": Verb("maskery.cli.bench:bench", "Tell which way to make vectors is the quickest here"),
-    "vectors": Verb("maskery.cli.vectors:app", "Train encoders of sentences, mine negatives, whiten vectors"),
+    "vectors": Verb("maskery.cli.vectors:app", "Train encoders of sentences, mine negatives, whiten and draw vectors"),
     "import": Verb("maskery.cli.import_:import_", "Turn a published model into a folder of ours"),
     "export": Verb("maskery.cli.export:export", "Write a model for the tools of Hugging Face"),
     "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),

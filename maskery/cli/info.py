@@ -146,9 +146,11 @@ def _is_folder(source: str) -> bool:
 def _of_folder(source: str, allow_pickle: bool, asked: Asked) -> dict[str, Any]:
     """A model; of a run its summary first, and its model if one is saved."""
     from maskery.checkpoint.load import load
+    from maskery.cli.info_vectors import model_and_vectors
 
     if not is_run(source):
-        return _of_model(source, load(source, allow_pickle=allow_pickle), None, asked)
+        model, vectors = model_and_vectors(source, allow_pickle)
+        return _of_model(source, model, None, asked) | ({"vectors": vectors} if vectors else {})
     from maskery.checkpoint.locate import saved_steps
     from maskery.explain.history import histories
     from maskery.explain.runs import sparkline, summary

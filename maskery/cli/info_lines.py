@@ -20,6 +20,7 @@ def print_facts(facts: dict[str, Any]) -> None:
 
 def _lines(facts: dict[str, Any]) -> list[Line]:
     from maskery.checkpoint.state import KINDS, told
+    from maskery.cli.info_vectors import vectors_line
     from maskery.cli.run_summary import run_lines
 
     lines = [(facts["kind"], facts["source"])]
@@ -30,6 +31,8 @@ def _lines(facts: dict[str, Any]) -> list[Line]:
     lines += [("family", facts["family"]), *_shape_lines(facts)]
     if facts.get("tokenizer"):
         lines.append(("tokenizer", f"{facts['tokenizer']['kind']}, {facts['tokenizer']['vocabulary']:,} pieces"))
+    if "vectors" in facts:
+        lines.append(("vectors", vectors_line(facts["vectors"])))
     lines += [*_parameter_lines(facts), ("word embedding", facts["embedding"]["line"])]
     lines += [*_memory_lines(facts["memory"]), *_operation_lines(facts["operations"])]
     lines += told({kind: facts.get(kind, ()) for kind in KINDS}).items()

@@ -1,9 +1,9 @@
 """Search: for every query all documents are put in the order of their cosine, and the places of the relevant ones tell.
 
+`ndcg@10`    grades divided by log2(1 + place), against the best order there could be
 `recall@k`   share of the relevant documents among the first k
 `mrr@10`     1 / place of the first relevant one, 0 beyond 10
 `map@100`    mean over the relevant documents of the precision at their place, 0 beyond 100
-`ndcg@10`    grades divided by log2(1 + place), against the best order there could be
 
 The order itself is never made: a place is the number of documents that score as high or higher, counted while documents
 are encoded in blocks, so memory does not grow with them. Documents of equal score share the last of their places (for
@@ -150,13 +150,14 @@ def metrics(examples: Searches, places: Places) -> dict[str, Numbers]:
     query, last = examples.query, places.last
     lost = np.array([len(examples.lost.get(number, ())) for number in range(many)])
     relevant = np.bincount(query, minlength=many) + lost
-    found = {f"recall@{k}": np.bincount(query, last <= k, minlength=many) / relevant for k in RECALLS}
+    gained = np.bincount(query, examples.grade * _worth(places), minlength=many) / _ideal(examples)
+    found = {f"ndcg@{GAIN}": gained}
+    found |= {f"recall@{k}": np.bincount(query, last <= k, minlength=many) / relevant for k in RECALLS}
     best = np.full(many, np.inf)
     np.minimum.at(best, query, last)
     found[f"mrr@{FIRST}"] = np.where(best <= FIRST, 1 / best, 0.0)
     precision = np.where(last <= PRECISE, _not_later(query, last) / last, 0.0)
     found[f"map@{PRECISE}"] = np.bincount(query, precision, minlength=many) / relevant
-    found[f"ndcg@{GAIN}"] = np.bincount(query, examples.grade * _worth(places), minlength=many) / _ideal(examples)
     return found
 
 
