@@ -84,7 +84,6 @@ RECORDS = [text for text in LINES[:20] if text] + ['two\nlines, one "text"', ""]
 FILES = {
     "r.jsonl.gz": lambda: "".join(json.dumps({"n": 1, "body": text}) + "\n" for text in RECORDS).encode(),
     "r.csv.zst": lambda: b"n,body\n" + b"".join(f'1,"{t.replace(chr(34), chr(34) * 2)}"\n'.encode() for t in RECORDS),
-    "r.tsv": lambda: b"n\tbody\n" + b"".join(f'1\t"{t.replace(chr(34), chr(34) * 2)}"\n'.encode() for t in RECORDS),
 }  # fmt: skip
 
 
@@ -93,6 +92,21 @@ def test_records_of_every_format(name, run, encoder, tmp_path):
     code, _, err = run("--field", "body", file=packed(tmp_path / name, FILES[name]()))
     assert code == 0, err
     assert np.load(tmp_path / "v.npy") == pytest.approx(encoder.encode(RECORDS), abs=1e-6)
+
+
+def test_quotes_of_a_tsv_are_characters(run, encoder, tmp_path):
+    """As in all tables that vectors are trained and judged with."""
+    texts = ['"the cat" sat', 'the "cat', '"', '"the mat"', ""]
+    (tmp_path / "r.tsv").write_text("n\tbody\n" + "".join(f"1\t{text}\n" for text in texts), encoding="utf-8")
+    code, _, err = run("--field", "body", file=tmp_path / "r.tsv")
+    assert code == 0, err
+    assert np.load(tmp_path / "v.npy") == pytest.approx(encoder.encode(texts), abs=1e-6)
+    (tmp_path / "r.tsv").write_text('n\tbody\n1\t"the\n2\tcat"\tsat\n', encoding="utf-8")
+    (tmp_path / "v.npy").unlink()
+    code, _, err = run("--field", "body", file=tmp_path / "r.tsv")
+    assert code == 2
+    assert "r.tsv:3: the record has 3 fields, the first line, the header, has 2" in err
+    assert "quotes are plain characters in TSV; a file with quoted fields is read as .csv, with commas" in err
 
 
 def test_parquet_in_and_out(run, encoder, tmp_path):
@@ -242,12 +256,45 @@ def test_bad_bytes_may_be_replaced(run, tmp_path):
     assert np.load(tmp_path / "v.npy").shape == (2, 16)
 
 
-def test_ctrl_c_leaves_nothing(place, tmp_path):
+@pytest.mark.parametrize(("out", "precision"), [("v.npy", "float32"), ("v.parquet", "binary"), ("v.npy", "int8")])
+def test_one_chunk_is_held_at_a_time(out, precision, run, monkeypatch):
+    """So that memory does not grow with the file: nothing is read before what was read is written."""
+    seen, some, part, new_vectors = [], texts._some, Encoder.part, stream.new_vectors
+
+    def reading(found):
+        block = some(found)
+        seen.append(("read", len(block)))
+        return block
+
+    def encoding(self, given, *more):
+        seen.append(("encoded", len(given)))
+        return part(self, given, *more)
+
+    @contextmanager
+    def writing(*arguments):
+        with new_vectors(*arguments) as put:
+            yield lambda vectors, given: (seen.append(("written", len(vectors))), put(vectors, given))
+
+    monkeypatch.setattr(texts, "_some", reading)
+    monkeypatch.setattr(Encoder, "part", encoding)
+    monkeypatch.setattr(stream, "new_vectors", writing)
+    code, _, err = run("--precision", precision, out=out)
+    assert code == 0, err
+    walks = [("read", "encoded"), ("read", "written")] if precision == "int8" else [("read", "encoded", "written")]
+    sizes = (16, 16, 16, 2)
+    assert seen == [
+        step for walk in walks for step in [*((name, size) for size in sizes for name in walk), ("read", 0)]
+    ]
+
+
+@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
+def test_a_signal_leaves_nothing(number, workers, place, tmp_path):
     long = tmp_path / "long.txt"
     long.write_text("the cat sat on the mat.\n" * 400_000, encoding="utf-8")
-    arguments = ["embed", str(place / "model"), str(long), "--out", str(tmp_path / "v.npy"), "--workers", "2"]
+    arguments = ["embed", str(place / "model"), str(long), "--out", str(tmp_path / "v.npy")]
+    arguments += ["--workers", str(workers)]
     command = Command(arguments, tmp_path / "said")
     assert command.wait_until(lambda: any(path.name.startswith(".partial") for path in tmp_path.iterdir()))
-    command.signal_group(signal.SIGINT)
-    assert command.end()[0] == 130
+    command.signal_group(number)
+    assert command.end()[0] == 128 + number
     assert sorted(path.name for path in tmp_path.iterdir()) == ["long.txt", "said"]

@@ -65,6 +65,13 @@ def test_what_belongs_to_fine_tuned_models_is_refused(evaluate, flag):
     assert f"{flag[0]} belongs to fine-tuned models" in " ".join(err.split())
 
 
+def test_an_encoder_without_a_task_is_asked_which(place, capsys):
+    assert main(["evaluate", str(place / "model"), "--data", str(place / "sts.tsv")]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "makes vectors, and has no task of its own" in told
+    assert "--task sts, pairs, retrieval, clustering or geometry" in told
+
+
 def test_an_unknown_task_lists_those_of_vectors_too(evaluate):
     code, _, err = evaluate("clusterin")
     assert code == 2

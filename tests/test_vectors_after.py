@@ -90,6 +90,17 @@ def test_the_rounding_of_float32_is_no_direction():
     assert Whitening.fit(wide).given == 20
 
 
+@pytest.mark.parametrize(("n", "d", "k"), [(300, 768, 256), (400, 1024, 384)])
+def test_the_published_sizes_of_fewer_vectors_than_dimensions(n, d, k):
+    x = np.random.default_rng(d).normal(size=(n, d)) * np.geomspace(4, 0.1, d) + 1
+    white = Whitening.fit(x, k)
+    y = white.exactly(x)
+    assert y.shape == (n, k)
+    assert_allclose(y.mean(axis=0), 0, atol=1e-9)
+    assert_allclose(np.cov(y.T), np.eye(k), atol=1e-9)
+    assert f"{n - 1} of {d:,} directions exist: {n} vectors differ in no more" in white.notes[0]
+
+
 def test_a_smaller_one_is_the_first_columns():
     x = drawn(200, 10)
     whole = Whitening.fit(x)

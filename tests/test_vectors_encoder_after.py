@@ -42,6 +42,7 @@ def test_a_step_is_the_same_as_by_hand(kind, ends, tmp_path):
     encoder.save(tmp_path / "ours")
     assert any("no step for a flow" in each for each in said) == (kind is Flow)
     assert Encoder(tmp_path / "ours", say=quiet).encode(TEXTS) == pytest.approx(found, abs=1e-6)
+    assert (tmp_path / "ours" / "1_Pooling").is_dir() == (kind is not Flow), "servers would leave out the flow"
     if kind is not Flow:
         theirs = SentenceTransformer(str(tmp_path / "ours"), device="cpu")
         # Directions of little variance are stretched, and roundings with them.

@@ -90,6 +90,7 @@ def test_theirs_here(pool, tmp_path):
     made_of().model.save(tmp_path / "plain")
     network = TheirTransformer(str(tmp_path / "plain"))
     dense = TheirDense(16, 6, activation_function=torch.nn.ReLU())
+    dense.load_state_dict(step("relu", 16, 6).state_dict())  # drawn ones may leave next to nothing to be normalised
     theirs = SentenceTransformer(
         modules=[network, TheirPooling(16, pool), dense, TheirNormalize()], prompts=PROMPTS, device="cpu"
     )
@@ -111,6 +112,15 @@ def test_minilm_there_and_here(tmp_path):
     assert (told_by(their(tmp_path / "ours"), texts) == other).all(), "the same weights, the same settings"
     assert (Encoder(tmp_path / "ours", say=quiet).encode(texts) == one).all()
     assert (ours.encode(texts, precision="binary") == quantize_embeddings(one, "ubinary")).all()
+
+
+def test_marks_written_in_a_text_are_text():
+    """Here alone: sentence-transformers takes them for the marks."""
+    ours, theirs = Encoder(MINILM, say=quiet), their(MINILM)
+    texts = ["a [SEP] b"]
+    spelt = told_by(theirs, ["a [ SEP ] b"])
+    assert ours.encode(texts) == pytest.approx(spelt, abs=1e-6)
+    assert float((ours.encode(texts) @ told_by(theirs, texts).T)[0, 0]) < 0.9
 
 
 def test_the_keys_that_servers_read(tmp_path):

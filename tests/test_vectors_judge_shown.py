@@ -10,9 +10,11 @@ import pytest
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch.utils.data import DataLoader
+from vector_models import made_of, quiet
 
 from maskery import extras
 from maskery.errors import ArgumentError, InputError, UnknownName
+from maskery.vectors.encoder import Encoder
 from maskery.vectors.judge.draw_heat import heat_map
 from maskery.vectors.judge.draw_map import vector_map
 from maskery.vectors.judge.mteb import MtebModel, texts_of
@@ -70,7 +72,21 @@ def test_similarities_take_arrays_and_tensors():
     assert all_pairs.shape == (2, 3)
     assert all_pairs[0, 0] == pytest.approx(1)
     row_by_row = model.similarity_pairwise(one, torch.tensor(other[:2]))
-    assert row_by_row == pytest.approx([all_pairs[0, 0], all_pairs[1, 1]], abs=1e-6)
+    assert row_by_row.tolist() == pytest.approx([float(all_pairs[0, 0]), float(all_pairs[1, 1])], abs=1e-6)
+    assert float(model.similarity(one[0], other[0])) == pytest.approx(1)  # as tasks of summaries ask it
+    assert isinstance(all_pairs, torch.Tensor)
+    assert isinstance(row_by_row, torch.Tensor)
+
+
+@pytest.mark.parametrize("measure", ["cosine", "dot", "euclidean", "manhattan"])
+def test_vectors_are_compared_by_the_measure_of_the_folder(measure):
+    encoder = Encoder(made_of(similarity=measure), say=quiet)
+    model = MtebModel(encoder)
+    vectors = encoder.encode(TEXTS[:3])
+    wanted = encoder.similarity(vectors)
+    assert model.similarity(vectors, vectors).numpy() == pytest.approx(wanted, abs=1e-5)
+    pairs = model.similarity_pairwise(vectors[:2], vectors[1:]).tolist()
+    assert pairs == pytest.approx([wanted[0, 1], wanted[1, 2]], abs=1e-4)
 
 
 def test_facts_of_the_model_fill_whatever_table_mteb_has(monkeypatch):
@@ -81,6 +97,7 @@ def test_facts_of_the_model_fill_whatever_table_mteb_has(monkeypatch):
         loader: object | None
         framework: list[str]
         max_tokens: float | None
+        embed_dim: int | None
         similarity_fn_name: str | None = None
 
     model = MtebModel(Letters(), "me/letters", "3")
@@ -88,6 +105,9 @@ def test_facts_of_the_model_fill_whatever_table_mteb_has(monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb.models.model_meta", SimpleNamespace(ModelMeta=ModelMeta))
     found = model.mteb_model_meta
     assert (found.name, found.revision, found.loader, found.similarity_fn_name) == ("me/letters", "3", None, "cosine")
+    assert (found.embed_dim, found.max_tokens) == (None, None)
+    found = MtebModel(Encoder(made_of(similarity="euclidean"), say=quiet)).mteb_model_meta
+    assert (found.embed_dim, found.max_tokens, found.similarity_fn_name) == (16, 20, None)
 
 
 def test_a_heat_map_has_a_number_and_both_texts_in_every_cell(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 
 import numpy as np
@@ -306,6 +307,25 @@ def test_settings_and_data_that_do_not_fit_are_told(tmp_path):
         learn_config("softmx")
     with pytest.raises(ArgumentError, match="join"):
         learn_config("softmax", {"join": "sum"})
+    for loss, given, told in (
+        ("cosent", {"scal": 3}, "unknown setting of vectors 'scal'\n  repair: did you mean scale"),
+        (
+            "cosent",
+            {"margin": 2.0},
+            "margin: the loss cosent does not read it\n  repair: leave it out; it bel",
+        ),
+        ("cosent", {"training": {"steps": 9}}, "training.steps: has no effect here"),
+        ("cosent", {"training": {"batch": 0}}, "training.batch: Input should be greater than or equal to 1"),
+        ("cosent", {"training": 3}, "training: 3 is no table"),
+        ("simbert", {"symmetric": True}, "every text looks for its partner already"),
+    ):
+        with pytest.raises(InputError, match=re.escape(told)):
+            learn_config(loss, given)
+    for loss in ("cosent", "simcse", "simbert"):
+        with pytest.raises(InputError, match=f"a batch of 1: {loss} compares"):
+            parts(loss, batch=1)
+    one = text_set("triplets", [("the cat", "a cat", "a dog")])
+    assert resolved(learn_config("multiple_negatives"), one, small_encoder(), quiet).training.batch == 1
     with pytest.raises(InputError, match="learns from triplets"):
         train_encoder(small_encoder(), loss="triplet", train=lines(), out=tmp_path / "run", say=quiet)
     with pytest.raises(InputError, match="belong together"):

@@ -148,19 +148,46 @@ def test_the_verbs(tmp_path, capsys):
     assert np.cov(vectors.T) == pytest.approx(np.eye(5), abs=1e-3)
 
 
+def test_simbert_from_the_command_line_writes_from_its_folder(tmp_path, capsys):
+    model, out, rows = tmp_path / "model", tmp_path / "bert", pairs(8)
+    small_encoder("mean").model.save(model)
+    table = write(tmp_path / "pairs.tsv", zip(rows.column(0), rows.column(1), strict=True), ("anchor", "positive"))
+    asked = ("--loss", "simbert", "--train", table, "--out", out, "--batch", 4)
+    assert command("vectors", "train", model, *asked) == 0
+    told = capsys.readouterr().err
+    assert "does not say how slots are pooled: the first one is taken, as in SimBERT" in told
+    assert "takes the place of" not in told
+    assert f"maskery generate {out}/writer TEXT" in told
+    assert command("generate", out / "writer", rows.column(0)[0], "--new", 3) == 0
+    assert command("generate", out, rows.column(0)[0]) == 2
+    assert f"a model that writes: {out}/writer" in " ".join(capsys.readouterr().err.split())
+    assert command("vectors", "train", model, *asked[:-3], tmp_path / "other", "--pool", "mean") == 2
+    assert "the vector of a model that also writes is the first slot's" in capsys.readouterr().err
+    write_encoder(small_encoder("mean"), tmp_path / "mean")
+    assert command("vectors", "train", tmp_path / "mean", *asked[:-3], tmp_path / "other") == 0
+    assert "takes the place of how the encoder made its vectors: mean" in capsys.readouterr().err
+    nowhere = ("--loss", "simbert", "--train", tmp_path / "none.tsv", "--out", tmp_path / "new")
+    assert command("vectors", "train", tmp_path / "none", *nowhere) == 2
+    assert "no such folder" in capsys.readouterr().err  # of the model, before the table is looked for
+    assert command("vectors", "train", model, *nowhere) == 2
+    assert "none.tsv: no such file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
         (("train", "MODEL", "--loss", "simcs", "--train", "F", "--out", "RUN"), "simcse"),
-        (("train", "MODEL", "--loss", "simcse", "--train", "F", "--out", "RUN"), "no such file"),
+        (("train", "MODEL", "--loss", "simcse", "--train", "F", "--out", "RUN"), "MODEL: no such folder"),
         (("train", "MODEL", "--loss", "simcse", "--train", "F", "--out", "RUN", "--set", "scal=3"), "scal"),
         (("train", "MODEL", "--loss", "simcse", "--train", "F", "--out", "RUN", "--patience", "2"), "--dev"),
         (("mine", "MODEL", "--pairs", "F", "--out", "F.txt"), ".tsv or .jsonl"),
+        (("mine", "MODEL", "--pairs", "LINES", "--out", "F.tsv"), "these are lines, not pairs"),
         (("after", "MODEL", "--kind", "bleaching", "--text", "F", "--out", "RUN"), "whitening"),
     ],
     ids=lambda part: part if isinstance(part, str) else part[0],
 )
 def test_what_is_wrong_is_told(tmp_path, capsys, monkeypatch, parts, told):
     monkeypatch.chdir(tmp_path)
+    write(tmp_path / "LINES", [("the cat",), ("a dog",)])
     assert command("vectors", *parts) == 2
     assert told in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_triplet(theirs):
     # Theirs adds 1e-6 to every difference, so that it is another number by about as much.
     found = Triplet(5.0).compare(vectors, asked()).losses.mean()
     other = theirs.TripletLoss(Model()).compute_loss_from_embeddings(list(vectors.unbind(1)), None)
-    assert found.item() == pytest.approx(other.item(), abs=1e-5)
+    assert found.item() == pytest.approx(other.item(), rel=1e-6)
     cosine = {"distance_metric": theirs.TripletDistanceMetric.COSINE, "triplet_margin": 0.5}
     assert_same(Triplet(0.5, "cosine").compare(vectors, asked()), vectors, theirs.TripletLoss(Model(), **cosine))
 
@@ -99,8 +99,12 @@ def test_softmax(theirs, join, monkeypatch):
     ours.classes.load_state_dict(other.classifier.state_dict())
     module = __import__(type(other).__module__, fromlist=["embed_columns"])
     monkeypatch.setattr(module, "embed_columns", lambda model, features: list(vectors.unbind(1)))
-    found = ours.compare(vectors, asked(label=label))
-    assert found.losses.mean().item() == pytest.approx(other([], label).item(), rel=1e-9)
+    found, wanted = ours.compare(vectors, asked(label=label)), other([], label)
+    assert found.losses.mean().item() == pytest.approx(wanted.item(), rel=1e-9)
+    for one, two in ((vectors, vectors), (ours.classes.weight, other.classifier.weight)):
+        (mine,) = torch.autograd.grad(found.losses.mean(), one, retain_graph=True)
+        (gradient,) = torch.autograd.grad(wanted, two, retain_graph=True)
+        assert torch.linalg.vector_norm(mine - gradient) <= 1e-6 * torch.linalg.vector_norm(gradient)
     assert found.hits.tolist() == (ours.scores(vectors).argmax(1) == label).tolist()
 
 
@@ -131,6 +135,16 @@ def test_simbert_finds_the_partner_among_all_but_itself():
     found = loss.compare(vectors, asked())
     assert found.losses.mean().item() == pytest.approx(slow_simbert(vectors.detach(), 30), rel=1e-9)
     assert found.losses.shape == (UNITS,)
+
+
+def test_simcse_may_be_simbert_of_a_line_with_itself():
+    """The same comparison with b = a under another dropout, and nothing is written."""
+    config = learn_config("simcse", {"rivals": "all", "scale": 30.0})
+    assert config.generate == 0
+    vectors = drawn(2)
+    twice = [[unit, unit] for unit in range(UNITS)]
+    found = LOSSES.get("simcse").of(config, WIDTH).compare(vectors, asked(texts=twice)).losses.mean()
+    assert found.item() == pytest.approx(slow_simbert(vectors.detach(), 30), rel=1e-9)
 
 
 def test_simcse_is_at_temperature_a_twentieth():

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.settings import JsonOption, PickleOption
-from maskery.errors import UnknownName
+from maskery.errors import Stopped, UnknownName
 
 if TYPE_CHECKING:
     from maskery.vectors.stream import Done
@@ -70,7 +74,7 @@ def embed(
         field=field, format=format, errors=check_errors(errors),
     )  # fmt: skip
     begun = time.monotonic()
-    with progress("embedding") as shown:
+    with _ended_by_sigterm(), progress("embedding") as shown:
 
         def update(done: int, total: int | None) -> None:
             shown(done, math.inf if total is None else total, "reading stdin" if total is None else "")
@@ -82,6 +86,23 @@ def embed(
         emit_json(_plain(done, out, precision, time.monotonic() - begun))
     else:
         say(f"written: {out} ({done.texts:,} vectors of {done.dimensions} dimensions, {precision})")
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """The signal ends the work as Ctrl-C does: what is half written is removed on the way out."""
+
+    def end(number: int, _frame: object) -> None:
+        raise Stopped("stopped by a signal; nothing is written", signal_number=number)
+
+    if threading.current_thread() is not threading.main_thread():  # signals are heard there alone
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _notes(done: Done, file: str) -> list[str]:

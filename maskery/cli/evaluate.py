@@ -52,8 +52,7 @@ def evaluate(
         evaluate_vectors_of(run, task, data, as_json, column_flags(text, label, None, header, format, errors))
         return
     require_name(task)
-    if not run.is_dir():
-        raise InputError("there is no such run", where=run, repair="maskery evaluate RUN --data FILE")
+    require_run(run, task)
     early = None if (run / TASK_FILE).is_file() else opened(run)  # of Hugging Face's: only the model tells its task
     flags = column_flags(text, label, meta, header, format, errors)
     if early is not None:
@@ -84,6 +83,19 @@ def require_name(asked: str | None) -> None:
 
     if asked is not None and asked not in TASKS:
         raise UnknownName("task", asked, (*TASKS, *KINDS))
+
+
+def require_run(run: Path, task: str | None) -> None:
+    """A folder; an encoder has no task of its own, and which figures are wanted has to be said."""
+    from maskery.tasks.model import TASK_FILE
+    from maskery.vectors.folder import is_encoder
+    from maskery.vectors.judge.examples import KINDS
+
+    if not run.is_dir():
+        raise InputError("there is no such run", where=run, repair="maskery evaluate RUN --data FILE")
+    if task is None and is_encoder(run) and not (run / TASK_FILE).is_file():
+        cause = "makes vectors, and has no task of its own"
+        raise InputError(cause, where=run, repair=f"--task {', '.join(KINDS[:-1])} or {KINDS[-1]}")
 
 
 def require_task(asked: str | None, own: str, run: Path) -> None:

@@ -120,9 +120,12 @@ def _streams(stream: bool | None, how: How, prompts: int, as_json: bool) -> bool
 def _open(model: str, allow_pickle: bool, prompts: Sequence[str]) -> Model:
     from maskery.checkpoint.load import load
     from maskery.cli.output import counted, say, say_found
+    from maskery.vectors.learn.folder import WRITER
 
     loaded = load(model, allow_pickle=allow_pickle)
     say_found(loaded)
+    if (Path(model) / WRITER).is_dir():
+        say(f"{model} makes vectors; the same network as a model that writes: {Path(model) / WRITER}")
     if loaded.tokenizer is not None:
         unk = loaded.tokenizer.specials.unk
         unknown = sum(loaded.tokenizer.encode_marked(prompt).count(unk) for prompt in prompts)

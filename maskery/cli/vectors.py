@@ -1,4 +1,4 @@
-"""`maskery vectors`: encoders of sentences trained, hard negatives mined, vectors whitened, centred or made to flow."""
+"""`maskery vectors`: encoders of sentences trained, hard negatives mined, vectors whitened, centred, bent or drawn."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from maskery.cli.task_files import (
     TextOption,
     column_flags,
 )
+from maskery.cli.vectors_draw import ModelArgument, heat, vectors_map
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,16 +28,13 @@ if TYPE_CHECKING:
     from maskery.vectors.encoder import Encoder
     from maskery.vectors.learn.mining import Mined
 
-app = new_app("Train encoders of sentences, mine hard negatives, whiten vectors.")
-ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model, a run or a folder of sentence-transformers.")
-]
+app = new_app("Train encoders of sentences, mine hard negatives, whiten vectors, draw them.")
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", help="Of everything that is drawn.")]
 
 
 @app.callback()
 def vectors() -> None:
-    """Train encoders of sentences, mine hard negatives, whiten vectors."""
+    """Train encoders of sentences, mine hard negatives, whiten vectors, draw them."""
 
 
 @app.command()
@@ -108,6 +106,7 @@ def _train(
     from maskery.cli.task_settings import nested
     from maskery.files import require_writable
     from maskery.tasks.folder import TaskFolder
+    from maskery.vectors.learn.folder import WRITER
     from maskery.vectors.learn.run import train_encoder
     from maskery.vectors.learn.settings import learn_config
 
@@ -121,6 +120,8 @@ def _train(
         encoder = train_encoder(
             model, loss=loss, train=train, dev=dev, out=out, settings=config, resume=resume, say=say, watch=watch
         )
+    writes = f"        maskery generate {out / WRITER} TEXT" if (out / WRITER).is_dir() else ""
+    say(f"next: maskery embed {out} FILE --out V.npy        maskery evaluate {out} --task sts --data FILE{writes}")
     state = TaskFolder(out).state
     best = state["best"]
     if best and not math.isfinite(best["value"]):
@@ -178,7 +179,11 @@ def mine(
     require_new_file(out)
     _require_table(out)
     columns = _columns(text, header, format, errors)
-    found = fitted(read_texts(pairs, "simbert", columns), "simbert", positive=positive)
+    read = read_texts(pairs, "simbert", columns)
+    if read.kind == "lines":
+        repair = "a table with two columns of texts: anchor and positive"
+        raise InputError("these are lines, not pairs of texts that belong together", where=pairs, repair=repair)
+    found = fitted(read, "simbert", positive=positive)
     more = () if candidates is None else read_texts(candidates, "simcse").texts
     for note in found.notes:
         say(note)
@@ -274,3 +279,7 @@ def after(
         emit_json({"out": str(out), "kind": kind, "texts": len(found.texts), "dimensions": made.dimensions})
         return
     results().print(f"{out}: {kind} of {len(found.texts):,} texts, {made.dimensions} dimensions", soft_wrap=True)
+
+
+app.command()(heat)
+app.command("map")(vectors_map)

@@ -17,6 +17,8 @@ from maskery.corpus.lines import LONGEST_RECORD, TOO_LONG, Errors, Tally, raw_li
 from maskery.corpus.sources import Source
 from maskery.errors import TextError
 
+_SPLIT = "quote fields that hold the separator, or mend the line"
+_PLAIN_QUOTES = "quotes are plain characters in TSV; a file with quoted fields is read as .csv, with commas"
 _RAW_QUOTES = """if quotes are plain characters in this file: sed 's/"/""/g; s/[^\\t]*/"&"/g' {name} > NEW.tsv"""
 
 
@@ -33,18 +35,18 @@ def _documents(records: Records, tally: Tally) -> Lines:
         yield from documents(number, texts, tally)
 
 
-def table_texts(source: Source, errors: Errors, tally: Tally, separator: str) -> Records:
-    """The wanted columns of each record, as they are."""
+def table_texts(source: Source, errors: Errors, tally: Tally, separator: str, *, quotes: bool = True) -> Records:
+    """The wanted columns of each record, as they are. Without `quotes` a quote is a character like any other."""
     columns: list[int] = []
     width = 0
-    for number, record in records(source, errors, tally, separator):
+    for number, record in records(source, errors, tally, separator, quotes=quotes):
         if not columns:
             columns, width = [_column(record, name, source, number) for name in wanted(source)], len(record)
             if not source.field.isdecimal():
                 continue
         if len(record) != width:
             first = "record" if source.field.isdecimal() else "line, the header,"
-            fix = "quote fields that hold the separator, or mend the line"
+            fix = _SPLIT if quotes else f"mend the line, for {_PLAIN_QUOTES}"
             cause = f"the record has {_fields(len(record))}, the first {first} has {width}"
             raise TextError(cause, file=source.name, line=number, repair=fix)
         yield number, [record[column] for column in columns]
@@ -75,12 +77,14 @@ def _column(first: list[str], wanted: str, source: Source, number: int) -> int:
     return first.index(wanted)
 
 
-def records(source: Source, errors: Errors, tally: Tally, separator: str) -> Iterator[tuple[int, list[str]]]:
+def records(
+    source: Source, errors: Errors, tally: Tally, separator: str, *, quotes: bool = True
+) -> Iterator[tuple[int, list[str]]]:
     """(Number of its first line, fields) of each record; blank lines between records are none."""
     # The module's own limit is for a field of all readers in this process; ours is for a record of this one.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
     feed = _Feed(source, errors, tally)
-    parser = csv.reader(feed, delimiter=separator, strict=True)
+    parser = csv.reader(feed, delimiter=separator, strict=True, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
     while True:
         feed.begin()
         try:

@@ -17,6 +17,9 @@ from torch import Tensor
 from maskery.model.block import ACTIVATIONS
 from maskery.model.products import ROWS
 
+LEAST = 1e-30
+"""A step of zero would divide nothing by nothing."""
+
 
 @cache
 def levels() -> int:
@@ -45,7 +48,7 @@ class BytesProduct:
     def __init__(self, weight: Tensor, bias: Tensor | None, activation: str) -> None:
         self.outputs = len(weight)
         self.levels = levels()
-        self.step = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(weight.dtype).tiny)
+        self.step = (weight.abs().amax(1) / 127).clamp_min(LEAST)
         self.weight = _laid_out((weight / self.step[:, None]).round().to(torch.int8))
         self.bias = weight.new_zeros(self.outputs) if bias is None else bias
         self.activation = ACTIVATIONS.get(activation)
@@ -56,7 +59,7 @@ class BytesProduct:
         if not len(x):
             return x.new_empty(0, self.outputs)
         low, high = torch.aminmax(x, dim=1, keepdim=True)
-        largest = torch.maximum(high, low.neg_()).clamp_min_(torch.finfo(x.dtype).tiny)
+        largest = torch.maximum(high, low.neg_()).clamp_min_(LEAST)
         whole = torch.addcmul(self.middle, x, self.levels / largest).to(torch.uint8)
         found = _multiply(whole, self.weight, self.step, self.levels + 1)
         torch.addcmul(self.bias, found, largest.div_(self.levels), out=found)

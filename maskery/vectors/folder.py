@@ -182,8 +182,10 @@ def write_encoder(made: VectorModel, path: str | os.PathLike[str], *, replace_ol
 
 def _write_modules(folder: Path, modules: Sequence[Module]) -> list[str]:
     listed, names = [{"idx": 0, "name": "0", "path": "", "type": f"{THEIRS}.Transformer"}], list[str]()
+    only_ours = any(each.kind in OURS for each in modules)
     for number, each in enumerate(modules, start=1):
-        place = f"{number}_{each.kind}"
+        # Servers look for 1_Pooling and pass over steps that they do not know: there must be nothing to be found.
+        place = f"{number}_{'Before' if only_ours and each.kind == 'Pooling' else ''}{each.kind}"
         (folder / place).mkdir()
         files.write_json(folder / place / CONFIG, dict(each.config))
         names.append(f"{place}/{CONFIG}")

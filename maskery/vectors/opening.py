@@ -33,6 +33,9 @@ def opened(
 ) -> VectorModel:
     """Ready to encode; a model that is given stays where it is, unless a device is said."""
     names = None if pool is None else (pool,) if isinstance(pool, str) else tuple(pool)
+    for name in names or ():
+        if name not in POOLINGS:
+            raise UnknownName("pooling", str(name), POOLINGS)
     made = path if isinstance(path, VectorModel) else _read(Path(path), names, allow_pickle, say)
     changes: dict[str, Any] = {}
     if names is not None and names != made.config.pool:
@@ -80,9 +83,6 @@ def _device(asked: str | torch.device | None) -> torch.device:
 
 
 def _changed(config: VectorsConfig, changes: dict[str, Any]) -> VectorsConfig:
-    for name in changes.get("pool", ()):
-        if name not in POOLINGS:
-            raise UnknownName("pooling", str(name), POOLINGS)
     try:
         return VectorsConfig(**{**config.plain(), **changes})
     except ValidationError as error:

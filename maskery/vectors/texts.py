@@ -2,7 +2,8 @@
 
     text                one a line, empty lines too
     jsonl, parquet      the field of each record, null as an empty text
-    csv, tsv            a column by name (with a header) or by number (without)
+    csv, tsv            a column by name (with a header) or by number (without); in tsv a quote is a character like any
+                        other, as in all files that vectors are trained and judged with
 
 A file may be packed (.gz, .zst). Stdin is plain text unless a format is said.
 """
@@ -38,7 +39,7 @@ _READERS: dict[str, Callable[[Source, Errors, Tally], Records]] = {
     "text": _lines,
     "jsonl": jsonl_texts,
     "csv": partial(table_texts, separator=","),
-    "tsv": partial(table_texts, separator="\t"),
+    "tsv": partial(table_texts, separator="\t", quotes=False),
     "parquet": parquet_texts,
 }
 

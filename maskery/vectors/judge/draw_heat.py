@@ -39,11 +39,7 @@ class _Grid:
 def heat_map(encoder: Encodes, texts: Sequence[str], lang: str = "en") -> Picture:
     """The cosines of up to 60 texts."""
     words = vector_words(lang)
-    if not 2 <= len(texts) <= MOST:
-        raise ArgumentError(
-            f"{len(texts):,} texts: a square of 2 to {MOST} can be read",
-            repair="give fewer texts" if len(texts) > MOST else "give more texts; vector_map draws sets of any size",
-        )
+    require_few(texts)
     vectors = vectors_of(encoder, texts)
     found = similarity(vectors, vectors).astype(np.float64).clip(-1.0, 1.0)
     apart = found[~np.eye(len(texts), dtype=bool)]
@@ -53,6 +49,13 @@ def heat_map(encoder: Encodes, texts: Sequence[str], lang: str = "en") -> Pictur
     body = tag("div", drawings, {"lang": language("".join(texts))})
     note = words.heat_note.format(low=f"{low:.2f}", high=f"{high:.2f}")
     return Picture(words.heat_title.format(n=len(texts)), body, svg=wide.file(), note=note, lang=lang)
+
+
+def require_few(texts: Sequence[str]) -> None:
+    """Refuse what makes no square, to be asked before a model is opened."""
+    if not 2 <= len(texts) <= MOST:
+        repair = "give fewer texts; a map draws sets of any size" if len(texts) > MOST else "give more texts"
+        raise ArgumentError(f"{len(texts):,} texts: a square of 2 to {MOST} can be read", repair=repair)
 
 
 def _square(texts: list[str], found: Numbers, ends: tuple[float, float], words: VectorWords, width: float) -> Drawing:

@@ -24,13 +24,13 @@ from maskery.vectors.judge.words import VectorWords, vector_words
 from maskery.words.plane import principal
 
 Method = Literal["pca", "tsne"]
-METHODS = ("pca", "tsne")
+METHODS: tuple[Method, ...] = ("pca", "tsne")
 FEWEST, MOST, MOST_LABELS = 3, 3000, 24
 """Texts: two points are always on a line, and a page of more than some thousand marks is slow. Labels with a mark of
 their own: the most common ones."""
 WIDE, NARROW = 860.0, 372.0
 _EDGE, _LEGEND, _CROWDED = 14.0, 20.0, 300
-_PERPLEXITY = 30.0
+_PERPLEXITY, _TSNE = 30.0, "a map by t-SNE"
 
 
 def vector_map(
@@ -42,10 +42,8 @@ def vector_map(
 ) -> Picture:
     """Texts by their vectors; of more than 3,000 some are drawn by lot, which is told."""
     words = vector_words(lang)
-    if method not in METHODS:
-        raise UnknownName("method of a map", method, METHODS)
-    if len(texts) < FEWEST:
-        raise ArgumentError(f"{len(texts)} texts make no map", repair=f"give at least {FEWEST} texts")
+    require_method(method)
+    require_enough(texts)
     if labels is not None and len(labels) != len(texts):
         raise ArgumentError(f"{len(labels):,} labels for {len(texts):,} texts", repair="give one label for each text")
     chosen = _chosen(len(texts))
@@ -57,6 +55,21 @@ def vector_map(
     title = words.map_title.format(n=f"{len(shown):,}")
     hover = [f"{names[group]}\n{text}" if names else text for group, text in zip(groups, shown, strict=True)]
     return _picture(title, note, lang, lambda width: _drawn(title, place, groups, names, hover, width), shown)
+
+
+def require_method(method: str) -> Method:
+    """Refuse one that is unknown, or whose library is not there, before long work."""
+    found = next((each for each in METHODS if each == method), None)
+    if found is None:
+        raise UnknownName("method of a map", method, METHODS)
+    if found == "tsne":
+        optional("sklearn.manifold", _TSNE)
+    return found
+
+
+def require_enough(texts: Sequence[str]) -> None:
+    if len(texts) < FEWEST:
+        raise ArgumentError(f"{len(texts)} texts make no map", repair=f"give at least {FEWEST} texts")
 
 
 def _picture(title: str, note: str, lang: str, draw: Callable[[float], Drawing], shown: list[str]) -> Picture:
@@ -87,7 +100,7 @@ def _placed(vectors: Numbers, method: Method, words: VectorWords) -> tuple[Numbe
     if method == "pca":
         place, share = principal(centred)
         return place, words.pca_note.format(share=f"{100 * share:.0f} %")
-    manifold = optional("sklearn.manifold", "a map by t-SNE")
+    manifold = optional("sklearn.manifold", _TSNE)
     perplexity = min(_PERPLEXITY, max(1.0, (len(vectors) - 1) / 3))
     # Begun from principal components, so that the same texts give the same map.
     begun = principal(centred)[0]

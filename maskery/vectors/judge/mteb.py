@@ -2,7 +2,8 @@
 
 Nothing of MTEB is imported. It calls `encode` with lists of texts (version 1) or with a loader of batches that have
 their texts under "text" (version 2); both are answered. Queries and documents are encoded each in their own way where
-the encoder has one. Vectors are compared by cosine.
+the encoder has one. Vectors are compared by the measure of the encoder's folder, or else by cosine; what is compared is
+told as tensors, as MTEB's protocol has it: its tasks make a number of a matrix of one, which arrays refuse.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from maskery.errors import ArgumentError, InputError
-from maskery.vectors.judge.encodes import Encodes, Numbers, Vectors, vectors_of
+from maskery.vectors.judge.encodes import Encodes, Vectors, vectors_of
 from maskery.vectors.judge.similarity import similarities
+from maskery.vectors.settings import SIMILARITIES, Similarity
 from maskery.vectors.similarity import similarity
 
 ROLES = {"query": "query", "document": "document", "passage": "document"}
@@ -62,13 +66,20 @@ class MtebModel:
             raise InputError(f"a prompt of the type {kind!r} is not known", repair=f"one of {', '.join(ROLES)}")
         return vectors_of(self.encoder, texts_of(inputs), role=ROLES.get(kind, ""))
 
-    def similarity(self, embeddings1: Any, embeddings2: Any) -> Vectors:
-        """(n, D), (m, D) -> (n, m)"""
-        return similarity(_rows(embeddings1), _rows(embeddings2))
+    @property
+    def measure(self) -> Similarity:
+        """How vectors are compared."""
+        said = getattr(getattr(self.encoder, "config", None), "similarity", None)
+        return next((each for each in SIMILARITIES if each == said), "cosine")
 
-    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Numbers:
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Tensor:
+        """(n, D), (m, D) -> (n, m)"""
+        return torch.from_numpy(similarity(_rows(embeddings1), _rows(embeddings2), self.measure))
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Tensor:
         """(n, D), (n, D) -> (n,)"""
-        return similarities(_rows(embeddings1), _rows(embeddings2))["cosine"]
+        found = similarities(_rows(embeddings1), _rows(embeddings2))[self.measure]
+        return torch.from_numpy(found.astype(np.float32))
 
     @property
     def mteb_model_meta(self) -> Any:
@@ -78,11 +89,18 @@ class MtebModel:
             return None
         known = {
             "name": self.name, "revision": self.revision, "languages": self.languages, "framework": ["PyTorch"],
-            "similarity_fn_name": "cosine", "open_weights": True, "use_instructions": False, "modalities": ["text"],
+            "similarity_fn_name": self.measure if self.measure in ("cosine", "dot") else None,
+            "open_weights": True, "use_instructions": False, "modalities": ["text"], **self._sizes(),
         }  # fmt: skip
         fields = meta.model_fields
         needed = {name: None for name, each in fields.items() if each.is_required()}
         return meta(**needed | {name: value for name, value in known.items() if name in fields})
+
+    def _sizes(self) -> dict[str, int]:
+        """What an encoder of ours knows of itself."""
+        config = getattr(self.encoder, "config", None)
+        told = {"embed_dim": getattr(self.encoder, "dimensions", None), "max_tokens": getattr(config, "length", None)}
+        return {name: value for name, value in told.items() if isinstance(value, int)}
 
 
 def texts_of(inputs: Iterable[Any]) -> list[str]:

@@ -10,6 +10,7 @@ geometry       any of these, or texts alone
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,26 @@ def _labelled(found: Examples, path: Path) -> LabelledTexts:
     return LabelledTexts(texts=texts, labels=labels, notes=tuple(notes), place=str(path))
 
 
+def read_shown(path: str | Path, columns: ColumnsConfig | None = None) -> LabelledTexts | PlainTexts:
+    """Texts to be drawn: those of a column with the labels beside them, or all texts of a file, every one once."""
+    path, columns = Path(path), columns or ColumnsConfig()
+    if columns.label:
+        return _labelled(read_examples(path, "classify", "test", columns, labelled=True), path)
+    found = read_examples(path, None, "test", columns)
+    if len(found.fields) == 1 and all(isinstance(item.label, str) for item in found):
+        return _labelled(replace(found, notes=_without_task(found.notes)), path)
+    every = [text for item in found for text in item.texts]
+    texts, notes = tuple(dict.fromkeys(text for text in every if text.strip())), _without_task(found.notes)
+    if len(texts) < len(every):
+        notes = (*notes, f"{path.name}: {len(every):,} texts, {len(texts):,} of them distinct and not empty")
+    return PlainTexts(texts=texts, notes=notes, place=str(path))
+
+
+def _without_task(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """What is told of a task that nobody asked for is left out."""
+    return tuple(note for note in notes if ": task = " not in note)
+
+
 def _any(path: Path, columns: ColumnsConfig) -> TextPairs | PlainTexts:
     found = read_examples(path, None, "test", columns)
     if len(found.fields) == 2 and all(isinstance(item.label, float | str) for item in found):
@@ -97,4 +118,4 @@ def _any(path: Path, columns: ColumnsConfig) -> TextPairs | PlainTexts:
         if all(isinstance(item.label, float) for item in scored):
             return _pairs(scored, path)
     texts = tuple(dict.fromkeys(text for item in found for text in item.texts))
-    return PlainTexts(texts=texts, notes=found.notes, place=str(path))
+    return PlainTexts(texts=texts, notes=_without_task(found.notes), place=str(path))

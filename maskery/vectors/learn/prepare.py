@@ -30,15 +30,21 @@ Say = Callable[[str], None]
 Source = str | os.PathLike[str] | Encoder | VectorModel
 
 
+def require_model(model: Source) -> None:
+    """Refuse what is no folder of a model, before a file is read."""
+    if not isinstance(model, Encoder | VectorModel) and not is_encoder(Path(model)):
+        locate(Path(model))
+
+
 def opened(model: Source, config: LearnConfig, say: Say) -> VectorModel:
     """The encoder to train; a model whose folder does not say how slots are pooled is pooled as the loss has it."""
     if isinstance(model, Encoder | VectorModel):
         return _pooled(model.made if isinstance(model, Encoder) else model, config)
     if is_encoder(Path(model)) or is_encoder(locate(Path(model))[0]):
         return _pooled(Encoder(model, say=say).made, config)
-    usual = POOL.get(config.loss)
+    usual, whose = POOL.get(config.loss, (None, ""))
     if not config.pool and usual is not None:
-        say(f"{model} does not say how slots are pooled: the {usual} one is taken, as in SimCSE")
+        say(f"{model} does not say how slots are pooled: the {usual} one is taken, as in {whose}")
     plain = Encoder(model, pool=None if not config.pool and usual is None else "mean", say=say).made
     return _pooled(plain, config if config.pool or usual is None else config.model_copy(update={"pool": (usual,)}))
 
@@ -81,9 +87,21 @@ def resolved(config: LearnConfig, train: TextSet, made: VectorModel, say: Say) -
     batch = min(config.training.batch, len(train))
     if batch < config.training.batch:
         say(f"a batch of {batch}: there are no more units")
+    _require_rivals(config, train, batch)
     steps = max(1, math.ceil(config.epochs * len(train) / batch))
     training = {"batch": batch, "steps": steps, "length": max(8, length)}
     return config.model_copy(update={**changes, "training": config.training.model_copy(update=training)})
+
+
+def _require_rivals(config: LearnConfig, train: TextSet, batch: int) -> None:
+    """A loss that compares needs something to compare with: other units, or negatives of the unit itself."""
+    if batch > 1 or train.kind == "triplets" or not LOSSES.get(config.loss).whole_batch:
+        return
+    raise InputError(
+        f"a batch of 1: {config.loss} compares the units of a batch with each other, and there is one",
+        where=train.place,
+        repair="--batch 32, and 2 units at least to learn from",
+    )
 
 
 def system_of(made: VectorModel, config: LearnConfig, say: Say) -> VectorSystem:
@@ -94,6 +112,9 @@ def system_of(made: VectorModel, config: LearnConfig, say: Say) -> VectorSystem:
             "the model has no dropout, so both readings of a line are equal and there is nothing to learn",
             repair="take a model with dropout in its config.json, or another loss",
         )
+    if config.generate and config.pool not in ((), ("first",)):
+        cause = f"pool = {', '.join(config.pool)}: the vector of a model that also writes is the first slot's"
+        raise InputError(cause, repair="leave out --pool, or --set generate=0")
     writes = _writer(made) if config.generate else None
     if writes is not None:
         made = _linear_pooler(made, seed, say)
@@ -150,6 +171,9 @@ def _linear_pooler(made: VectorModel, seed: int, say: Say) -> VectorModel:
         with torch.no_grad():
             layer.linear.load_state_dict(pooler.state_dict())
     say("the vector is the first slot's through the pooler, without its tanh (SimBERT)")
+    if made.config.pool != ("first",) or len(made.steps):
+        left = [*made.config.pool, *(type(step).__name__ for step in made.steps)]
+        say(f"which takes the place of how the encoder made its vectors: {', '.join(left)}")
     return made.changed(made.config.model_copy(update={"pool": ("first",)}), [layer])
 
 

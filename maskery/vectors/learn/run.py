@@ -29,7 +29,7 @@ from maskery.vectors.learn.batches import VectorFeed
 from maskery.vectors.learn.data import TextSet, fitted
 from maskery.vectors.learn.dev import DevSet, dev_set
 from maskery.vectors.learn.folder import put_encoder, put_writer
-from maskery.vectors.learn.prepare import Source, feed_of, opened, resolved, system_of
+from maskery.vectors.learn.prepare import Source, feed_of, opened, require_model, resolved, system_of
 from maskery.vectors.learn.read import read_texts
 from maskery.vectors.learn.settings import LearnConfig, learn_config
 from maskery.vectors.learn.system import VectorSystem
@@ -115,6 +115,7 @@ def train_encoder(
     if started and folder.begun and folder.state.get("finished"):
         say(f"{out}: already finished at step {folder.state['step']}")
         return Encoder(out, say=say)
+    require_model(model)
     texts = _read(train, config, say)
     machine.prepare()
     made = opened(model, config, say)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError
 
 from maskery.config import Config
-from maskery.errors import ArgumentError
+from maskery.errors import ArgumentError, UnknownName
 from maskery.registry import Registry
 from maskery.tasks.settings import ColumnsConfig
 from maskery.train.config import TrainingConfig
@@ -90,18 +90,75 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "simbert": _usual(2e-6, 64, scale=30.0, rivals="all", generate=1.0, length=32),
 }
 """As the papers or their code have them."""
-POOL: Mapping[str, str] = {"simcse": "first", "simcse_supervised": "first"}
-"""What is pooled of a model whose folder does not say it; of all others the mean."""
+POOL: Mapping[str, tuple[str, str]] = {
+    "simcse": ("first", "SimCSE"),
+    "simcse_supervised": ("first", "SimCSE"),
+    "simbert": ("first", "SimBERT"),
+}
+"""What is pooled of a model whose folder does not say it, and after whom; of all others the mean."""
+
+
+TABLES: Mapping[str, type[Config]] = {"training": TrainingConfig, "columns": ColumnsConfig}
+_IN_BATCH = ("multiple_negatives", "simcse", "simcse_supervised", "simbert")
+READ_BY: Mapping[str, tuple[str, ...]] = {
+    "join": ("softmax",),
+    "labels": ("softmax",),
+    "highest": ("cosine",),
+    "margin": ("triplet",),
+    "distance": ("triplet",),
+    "scale": (*_IN_BATCH, "cosent"),
+    "symmetric": _IN_BATCH,
+    "rivals": _IN_BATCH,
+    "positive": ("multiple_negatives", "simcse_supervised", "simbert"),
+    "generate": ("simbert",),
+}
+"""Settings that only some losses read."""
+_BY_EPOCHS, _NEWEST = "epochs = N", "the newest state and the best encoder are kept"
+SETTLED: Mapping[str, str] = {
+    "training.steps": _BY_EPOCHS,
+    "training.phases": f"{_BY_EPOCHS}, length = N: phases belong to pretraining",
+    "training.length": "length = N",
+    "training.eval_every": "eval_every = N",
+    "training.eval_rows": "the whole development set is asked",
+    "training.keep": _NEWEST,
+    "columns.meta": "texts are all that an encoder reads",
+    "columns.places": "columns.text = 2,3",
+}
+"""Keys that a training of vectors settles by itself, and what is to be said instead."""
 
 
 def learn_config(loss: str, given: Mapping[str, Any] | None = None) -> LearnConfig:
-    """The usual settings of a loss with what is given in their place; `training` and `columns` are tables in it."""
+    """The usual settings of a loss with what is given in their place; `training` and `columns` are tables in it. A key
+    that is unknown, or that would change nothing, is refused."""
     LOSSES.check(loss)
     usual, own = USUAL[loss], dict(given or {})
-    tables = {key: {**usual.get(key, {}), **own.pop(key, {})} for key in ("training", "columns")}
+    _require_effect(loss, own)
+    tables = {key: {**usual.get(key, {}), **own.pop(key, {})} for key in TABLES}
     try:
-        return LearnConfig(**{**usual, **own, **tables, "loss": loss})
+        found = LearnConfig(**{**usual, **own, **tables, "loss": loss})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise ArgumentError(f"{place}: {first['msg']}", where=place, repair=f"see LearnConfig.{place}") from None
+        raise ArgumentError(first["msg"], where=place, repair=f"give {place} another value, or leave it out") from None
+    if found.symmetric and found.rivals == "all":
+        cause = "every text looks for its partner already where all are rivals"
+        raise ArgumentError(cause, where="symmetric", repair="leave out symmetric, or rivals = across")
+    return found
+
+
+def _require_effect(loss: str, given: Mapping[str, Any]) -> None:
+    known = LearnConfig.model_fields.keys() - TABLES.keys() - {"loss"}
+    known |= {f"{table}.{key}" for table, kind in TABLES.items() for key in kind.model_fields}
+    asked = [key for key in given if key not in TABLES]
+    for table in TABLES.keys() & given.keys():
+        if not isinstance(given[table], Mapping):
+            raise ArgumentError(f"{given[table]!r} is no table", where=table, repair=f"{table}.KEY = value")
+        asked += [f"{table}.{key}" for key in given[table]]
+    for key in asked:
+        if key not in known:
+            raise UnknownName("setting of vectors", key, known - SETTLED.keys())
+        if key in SETTLED:
+            raise ArgumentError("has no effect here: it is settled otherwise", where=key, repair=SETTLED[key])
+        if loss not in READ_BY.get(key, (loss,)):
+            cause = f"the loss {loss} does not read it"
+            raise ArgumentError(cause, where=key, repair=f"leave it out; it belongs to {', '.join(READ_BY[key])}")
