@@ -1,7 +1,7 @@
 """What `benchmarks.encode` measures: sides, texts, and one function for each part.
 
-A side makes vectors of texts, from strings to float32 arrays, tokenising included. The others stand in one process and
-take turns; what has to be a process of its own (the first vector, memory) is one.
+A side makes vectors of texts, from strings to float32 arrays, tokenising included. All sides stand in one process and
+take turns; what needs a fresh process (the first vector, memory) has one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ FIRST = {
     "print(len(Model(sys.argv[1], device='cpu').encode('A first text.', show_progress_bar=False)), flush=True)",
     **{
         name: "import sys, maskery\n"
-        f"print(len(maskery.Encoder(sys.argv[1], device='cpu', arithmetic='{name}').encode('A first text.')), flush=True)"
+        f"encoder = maskery.Encoder(sys.argv[1], device='cpu', arithmetic='{name}')\n"
+        "print(len(encoder.encode('A first text.')), flush=True)"
         for name in ("float32", "int8")
     },
 }
@@ -188,7 +189,10 @@ def until_first_line(code: str, argument: str, threads: int) -> float:
     """Seconds until a fresh Python that runs the code has said its first line."""
     begun = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-c", code, argument], env=_environment(threads), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", code, argument],
+        env=_environment(threads),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -246,7 +250,9 @@ def _write(path: Path, texts: Sequence[str], size: int) -> None:
 PARTS = ("speed", "quality", "first", "growth")
 
 
-def measured(part: str, model: Path, data: Path, asked: Mapping[str, Any], sides: Callable[[], Sides]) -> dict[str, Any]:
+def measured(
+    part: str, model: Path, data: Path, asked: Mapping[str, Any], sides: Callable[[], Sides]
+) -> dict[str, Any]:
     """One part; `sides` opens both when they are needed."""
     if part == "quality":
         return quality(sides(), data)

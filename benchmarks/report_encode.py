@@ -15,8 +15,28 @@ PARTS = {"encode": "speed", "encode_short": "speed", "encode_growth": "growth", 
 """Which part of the result file a table cannot do without."""
 HEADS = {
     "encode": {
-        "en": ["", "texts/s", "to its default", "to its best", "cosine, mean", "least", "Spearman", "points", "first, s"],
-        "zh": ["", "文本/秒", "对默认的倍数", "对最快的倍数", "平均余弦", "最小余弦", "Spearman", "百分点之差", "首个 秒"],
+        "en": [
+            "",
+            "texts/s",
+            "to its default",
+            "to its best",
+            "cosine, mean",
+            "least",
+            "Spearman",
+            "points",
+            "first, s",
+        ],
+        "zh": [
+            "",
+            "文本/秒",
+            "对默认的倍数",
+            "对最快的倍数",
+            "平均余弦",
+            "最小余弦",
+            "Spearman",
+            "百分点之差",
+            "首个 秒",
+        ],
     },
     "encode_short": {
         "en": ["arithmetic", "times as quick as sentence-transformers", "cosine with its vectors, least", "points"],
@@ -46,8 +66,8 @@ SAYS = {
         "kept": "it holds",
         "broken": "it does not hold",
         "first": "A fresh process has its first vector after {ours} s, that of the other side after {theirs} s.",
-        "growth": "From {few} to {many} texts time grows with the power {power} of their number, and the peak of memory "
-        "is {peak} times the first.",
+        "growth": "From {few} to {many} texts time grows with the power {power} of their number; the highest peak of "
+        "memory is {peak} times the first.",
         "reason": "{name} was not to be had: {reason}.",
     },
     "zh": {
@@ -62,7 +82,7 @@ SAYS = {
         "kept": "做到了",
         "broken": "没有做到",
         "first": "新进程 {ours} 秒之后得到第一个向量，对手是 {theirs} 秒。",
-        "growth": "从 {few} 到 {many} 条文本，时间按条数的 {power} 次方增长，内存峰值是第一行的 {peak} 倍。",
+        "growth": "从 {few} 到 {many} 条文本，时间按条数的 {power} 次方增长，最高的内存峰值是第一行的 {peak} 倍。",
         "reason": "{name} 用不了：{reason}。",
     },
 }

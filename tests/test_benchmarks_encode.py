@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,9 @@ def test_every_side_is_measured_on_the_same_tokens(whole):
 def test_quality_is_spearman_of_both_sides(whole, toy):
     found = whole[1]["quality"]
     assert (found["n"], list(found["sides"])) == (19, SIDES)
-    one, other = (Encoder(toy / "minilm").encode([pair[side] for pair in PAIRS[11:]], normalize=True) for side in (0, 1))
+    one, other = (
+        Encoder(toy / "minilm").encode([pair[side] for pair in PAIRS[11:]], normalize=True) for side in (0, 1)
+    )
     right = spearmanr((one.astype(float) * other).sum(1).astype(np.float32), [pair[2] for pair in PAIRS[11:]])[0]
     for name in (encode_parts.THEIRS, "plain", "float32"):
         assert found["sides"][name]["spearman"] == pytest.approx(right, abs=0.02), name
@@ -95,8 +98,10 @@ def test_first_and_growth(whole):
 
 
 def test_a_fresh_process_is_waited_for_until_its_first_line():
-    code = "import sys, time; print(sys.argv[1], flush=True); time.sleep(0.6)"
-    assert 0 < encode_parts.until_first_line(code, "x", 1)
+    code = "import sys, time; print(sys.argv[1], flush=True); time.sleep(0.8)"
+    begun = time.perf_counter()
+    seconds = encode_parts.until_first_line(code, "x", 1)
+    assert 0 < seconds < time.perf_counter() - begun - 0.05, "what comes after the line does not count"
     with pytest.raises(InputError, match="on purpose"):
         encode_parts.until_first_line("raise SystemExit('on purpose')", "x", 1)
     for code in encode_parts.FIRST.values():
