@@ -27,9 +27,8 @@ import torch
 
 from benchmarks import report
 from benchmarks.encode_parts import FILES, PARTS, Sides, measured, sides_of
-from benchmarks.finetune_cells import ended, file_of
+from benchmarks.finetune_cells import ended, file_of, kept
 from maskery import files
-from maskery.checkpoint.tensors import read_json
 from maskery.errors import InputError
 from maskery.train import machine
 from maskery.vectors.encoder import say_on_stderr
@@ -73,14 +72,8 @@ def model_of(options: argparse.Namespace) -> tuple[Path, str]:
 
 
 def known(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds already; parts of other settings are refused."""
-    if not path.is_file():
-        return {}
-    found = read_json(path)
-    other = sorted(key for key, value in settings.items() if found["settings"].get(key) != value)
-    if other:
-        cause = f"was measured with {other[0]} {found['settings'].get(other[0])}, not {settings[other[0]]}"
-        raise InputError(cause, where=path, repair="--json with another file, or remove this one")
+    """Parts that the file holds already; of other settings they are refused."""
+    found = kept(path, settings, "--json") or {}
     return {part: found[part] for part in PARTS if part in found}
 
 

@@ -1,4 +1,4 @@
-"""What the pages say about speed: examples run, ways, arithmetics and shapes are all named, the formula is the code's."""
+"""What the pages say about speed: examples run, ways, arithmetics and shapes are named, the formula is the code's."""
 
 import re
 from pathlib import Path
