@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.settings import JsonOption, PickleOption
-from maskery.errors import Stopped, UnknownName
+from maskery.errors import Stopped
 
 if TYPE_CHECKING:
-    from maskery.vectors.stream import Done
+    from maskery.vectors.stream import Done, Opening, Wanted
 
 
 def embed(
@@ -55,37 +55,41 @@ def embed(
     as_json: JsonOption = False,
 ) -> None:
     """Write one vector a text, in their order, to a file; memory stays the same whatever the size."""
-    from maskery.cli.output import emit_json, progress, say
+    from maskery.cli.output import emit_json, say
     from maskery.corpus.lines import check_errors
     from maskery.vectors import stream
     from maskery.vectors.arithmetic import check_arithmetic
-    from maskery.vectors.precision import PRECISIONS
+    from maskery.vectors.precision import check_precision
 
-    if precision not in PRECISIONS:
-        raise UnknownName("precision", precision, PRECISIONS)
-    kind = check_arithmetic(arithmetic)
     names = None if pool is None else tuple(name.strip() for name in pool.split(","))
     opening = stream.Opening(
         model, pool=names, length=length, device=device, after=None if after is None else str(after),
-        allow_pickle=allow_pickle, arithmetic=kind,
+        allow_pickle=allow_pickle, arithmetic=check_arithmetic(arithmetic),
     )  # fmt: skip
     wanted = stream.Wanted(
-        prompt=prompt, normalize=normalize, dimensions=dimensions, precision=precision, ranges=ranges, with_texts=texts,
-        field=field, format=format, errors=check_errors(errors),
+        prompt=prompt, normalize=normalize, dimensions=dimensions, precision=check_precision(precision), ranges=ranges,
+        with_texts=texts, field=field, format=format, errors=check_errors(errors),
     )  # fmt: skip
     begun = time.monotonic()
-    with _ended_by_sigterm(), progress("embedding") as shown:
-
-        def update(done: int, total: int | None) -> None:
-            shown(done, math.inf if total is None else total, "reading stdin" if total is None else "")
-
-        done = stream.embed(opening, file, out, wanted, workers=workers, say=say, update=update)
+    done = _shown(opening, file, out, wanted, workers)
     for note in _notes(done, file):
         say(note)
     if as_json:
         emit_json(_plain(done, out, precision, time.monotonic() - begun))
     else:
         say(f"written: {out} ({done.texts:,} vectors of {done.dimensions} dimensions, {precision})")
+
+
+def _shown(opening: Opening, file: str, out: Path, wanted: Wanted, workers: int) -> Done:
+    from maskery.cli.output import progress, say
+    from maskery.vectors import stream
+
+    with _ended_by_sigterm(), progress("embedding") as shown:
+
+        def update(done: int, total: int | None) -> None:
+            shown(done, math.inf if total is None else total, "reading stdin" if total is None else "")
+
+        return stream.embed(opening, file, out, wanted, workers=workers, say=say, update=update)
 
 
 @contextmanager

@@ -86,10 +86,10 @@ def _vectors(graph: NetworkGraph, made: VectorModel) -> str:
             repair="make an encoder that pools them: include_prompt in 1_Pooling/config.json",
         )
     parts = [_pooled(graph, made, name) for name in made.config.pool]
-    x = parts[0] if len(parts) == 1 else graph.run("Concat", *parts, axis=-1)
+    x = parts[0] if len(parts) == 1 else graph.run("Concat", *parts, has={"axis": -1})
     for step in made.steps:
         if isinstance(step, Normalize):
-            x = graph.run("LpNormalization", x, axis=-1, p=2)
+            x = graph.run("LpNormalization", x, has={"axis": -1, "p": 2})
         elif isinstance(step, Dense):
             x = graph.bend(graph.layer(x, step.linear), step.bend)
         else:
@@ -106,9 +106,9 @@ def _pooled(graph: NetworkGraph, made: VectorModel, name: str) -> str:
     real = graph.run("Unsqueeze", graph.real, graph.whole(2))
 
     def total(x: str) -> str:
-        return graph.run("ReduceSum", graph.run("Mul", x, real), graph.whole(1), keepdims=0)
+        return graph.run("ReduceSum", graph.run("Mul", x, real), graph.whole(1), has={"keepdims": 0})
 
-    count = graph.run("ReduceSum", graph.real, graph.whole(1), keepdims=1)
+    count = graph.run("ReduceSum", graph.real, graph.whole(1), has={"keepdims": 1})
     ways: dict[str, Callable[[], str]] = {
         "first": lambda: _slot(graph, last, graph.whole(0)),
         "pooler": lambda: graph.run("Tanh", graph.layer(_slot(graph, last, graph.whole(0)), _pooler(made))),
@@ -116,7 +116,7 @@ def _pooled(graph: NetworkGraph, made: VectorModel, name: str) -> str:
         "sqrt_mean": lambda: graph.run("Div", total(last), graph.run("Sqrt", count)),
         "max": lambda: graph.run(
             "ReduceMax", graph.run("Add", last, graph.run("Squeeze", _low(graph), graph.whole(1))), graph.whole(1),
-            keepdims=0,
+            has={"keepdims": 0},
         ),
         "last": lambda: _last(graph, last, count),
         "weighted": lambda: _weighted(graph, last, real),
@@ -136,24 +136,24 @@ def _pooler(made: VectorModel) -> Any:
 
 
 def _slot(graph: NetworkGraph, x: str, at: str) -> str:
-    return graph.run("Squeeze", graph.run("Gather", x, at, axis=1), graph.whole(1))
+    return graph.run("Squeeze", graph.run("Gather", x, at, has={"axis": 1}), graph.whole(1))
 
 
 def _low(graph: NetworkGraph) -> str:
     """(B,1,T,1) so little where a slot is padding that it is never the largest."""
-    return graph.run("Transpose", graph.bars, perm=[0, 1, 3, 2])
+    return graph.run("Transpose", graph.bars, has={"perm": [0, 1, 3, 2]})
 
 
 def _last(graph: NetworkGraph, x: str, count: str) -> str:
-    at = graph.run("Cast", graph.run("Sub", count, graph.number(1.0)), to=graph.onnx.TensorProto.INT64)
-    return graph.run("GatherND", x, at, batch_dims=1)
+    at = graph.run("Cast", graph.run("Sub", count, graph.number(1.0)), has={"to": graph.onnx.TensorProto.INT64})
+    return graph.run("GatherND", x, at, has={"batch_dims": 1})
 
 
 def _weighted(graph: NetworkGraph, x: str, real: str) -> str:
     numbers = graph.run("CumSum", real, graph.hold(np.array(1, dtype=np.int64)))
     weights = graph.run("Mul", numbers, real)
-    every = graph.run("ReduceSum", graph.run("Mul", x, weights), graph.whole(1), keepdims=0)
-    return graph.run("Div", every, graph.run("ReduceSum", weights, graph.whole(1), keepdims=0))
+    every = graph.run("ReduceSum", graph.run("Mul", x, weights), graph.whole(1), has={"keepdims": 0})
+    return graph.run("Div", every, graph.run("ReduceSum", weights, graph.whole(1), has={"keepdims": 0}))
 
 
 # -- the proof

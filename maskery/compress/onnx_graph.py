@@ -10,7 +10,7 @@ Shapes: B rows, T slots, D width, H heads, K head width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,10 @@ class Graph:
         self.numbers: list[Any] = []
         self._known: dict[Any, str] = {}
 
-    def run(self, operator: str, *given: str, **attributes: Any) -> str:
-        """Add an operation with one result; its name."""
+    def run(self, operator: str, *given: str, has: Mapping[str, Any] | None = None) -> str:
+        """Add an operation with one result; its name. `has`: its attributes."""
         name = f"{operator.lower()}_{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, list(given), [name], name=name, **attributes))
+        self.nodes.append(self.onnx.helper.make_node(operator, list(given), [name], name=name, **(has or {})))
         return name
 
     def hold(self, value: NDArray[Any] | Tensor, owner: Any = None) -> str:
@@ -74,12 +74,12 @@ class Graph:
 
     def norm(self, x: str, norm: Norm) -> str:
         weight, bias = self.hold(norm.weight, norm.weight), self.hold(norm.bias, norm.bias)
-        return self.run("LayerNormalization", x, weight, bias, axis=-1, epsilon=norm.eps)
+        return self.run("LayerNormalization", x, weight, bias, has={"axis": -1, "epsilon": norm.eps})
 
     def bend(self, x: str, name: str) -> str:
         """An activation by our name."""
         if name in ("gelu", "gelu_tanh"):
-            return self.run("Gelu", x, approximate="tanh" if name == "gelu_tanh" else "none")
+            return self.run("Gelu", x, has={"approximate": "tanh" if name == "gelu_tanh" else "none"})
         return {"relu": lambda: self.run("Relu", x), "tanh": lambda: self.run("Tanh", x), "identity": lambda: x}[name]()
 
 
@@ -105,7 +105,7 @@ class NetworkGraph(Graph):
         require_expressible(network)
         self.network = network
         self.has_segments = network.embeddings.segments is not None
-        self.real = self.run("Cast", MASK, to=self.onnx.TensorProto.FLOAT)
+        self.real = self.run("Cast", MASK, has={"to": self.onnx.TensorProto.FLOAT})
         """(B,T) 1 where a slot is real"""
         self.bars = self._bars()
         self.states = [self._embeddings()]
@@ -122,16 +122,18 @@ class NetworkGraph(Graph):
 
     def _embeddings(self) -> str:
         parts, shape = self.network.embeddings, self.network.shape
-        x = self.run("Gather", self.hold(parts.tokens, parts.tokens), IDS, axis=0)
+        x = self.run("Gather", self.hold(parts.tokens, parts.tokens), IDS, has={"axis": 0})
         if parts.scale != 1.0:
             x = self.run("Mul", x, self.number(parts.scale))
         table = _places(self.network)
         if table is not None:
-            last = self.run("Add", self.run("Shape", IDS, start=1, end=2), self.whole(shape.position_offset))
+            last = self.run(
+                "Add", self.run("Shape", IDS, has={"start": 1, "end": 2}), self.whole(shape.position_offset)
+            )
             places = self.run("Slice", self.hold(table), self.whole(shape.position_offset), last, self.whole(0))
             x = self.run("Add", x, places)
         if parts.segments is not None:
-            x = self.run("Add", x, self.run("Gather", self.hold(parts.segments), SEGMENTS, axis=0))
+            x = self.run("Add", x, self.run("Gather", self.hold(parts.segments), SEGMENTS, has={"axis": 0}))
         if parts.tasks is not None:
             x = self.run("Add", x, self.hold(parts.tasks[0]))
         if parts.norm is not None:
@@ -152,11 +154,11 @@ class NetworkGraph(Graph):
     def _attention(self, x: str, block: Block) -> str:
         attention = block.attention
         q, k, v = (self._heads(x, block, part) for part in range(3))
-        keys = self.run("Transpose", k, perm=[0, 1, 3, 2])
+        keys = self.run("Transpose", k, has={"perm": [0, 1, 3, 2]})
         width = self.network.shape.width // attention.heads
         scores = self.run("Mul", self.run("MatMul", q, keys), self.number(width**-0.5))
-        weights = self.run("Softmax", self.run("Add", scores, self.bars), axis=-1)
-        mixed = self.run("Transpose", self.run("MatMul", weights, v), perm=[0, 2, 1, 3])
+        weights = self.run("Softmax", self.run("Add", scores, self.bars), has={"axis": -1})
+        mixed = self.run("Transpose", self.run("MatMul", weights, v), has={"perm": [0, 2, 1, 3]})
         flat = self.run("Reshape", mixed, self.whole(0, 0, self.network.shape.width))
         return self.layer(flat, attention.output)
 
@@ -166,7 +168,7 @@ class NetworkGraph(Graph):
         bias = None if attention.inputs_bias is None else attention.inputs_bias[part]
         made = self.linear(x, attention.inputs[part], bias)
         split = self.run("Reshape", made, self.whole(0, 0, attention.heads, -1))
-        return self.run("Transpose", split, perm=[0, 2, 1, 3])
+        return self.run("Transpose", split, has={"perm": [0, 2, 1, 3]})
 
     def model(self, outputs: Sequence[tuple[str, str, Sequence[int | str]]]) -> Any:
         """The whole, checked; `outputs`: the name of each, the operation that makes it, its shape."""

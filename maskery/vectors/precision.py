@@ -24,9 +24,11 @@ FEWEST = 2
 """Vectors that tell a range."""
 
 
-def check_precision(precision: str) -> None:
-    if precision not in PRECISIONS:
-        raise UnknownName("precision", str(precision), PRECISIONS)
+def check_precision(precision: str) -> Precision:
+    for known in PRECISIONS:
+        if known == precision:
+            return known
+    raise UnknownName("precision", str(precision), PRECISIONS)
 
 
 def quantised(
