@@ -109,7 +109,7 @@ def _taken(examples: Examples, numbers: NDArray[np.int64]) -> Examples:
 
 
 def kept(path: Path, settings: Mapping[str, Any], flag: str = "--out") -> dict[str, Any] | None:
-    """A cell that was measured before; None: there is none. One of other settings is refused; `flag` is of the place."""
+    """A cell that was measured before; None: there is none. One of other settings is refused; `flag` says where."""
     if not path.is_file():
         return None
     cell = read_json(path)

