@@ -108,15 +108,15 @@ def _taken(examples: Examples, numbers: NDArray[np.int64]) -> Examples:
     return replace(examples, items=tuple(examples[number] for number in numbers.tolist()))
 
 
-def kept(path: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A cell that was measured before; None: there is none. One of other settings is refused."""
+def kept(path: Path, settings: Mapping[str, Any], flag: str = "--out") -> dict[str, Any] | None:
+    """A cell that was measured before; None: there is none. One of other settings is refused; `flag` says where."""
     if not path.is_file():
         return None
     cell = read_json(path)
     other = sorted(key for key, value in settings.items() if cell["settings"].get(key) != value)
     if other:
         cause = f"was measured with {other[0]} {cell['settings'].get(other[0])}, not {settings[other[0]]}"
-        raise InputError(cause, where=path, repair="choose another --out, or remove the file")
+        raise InputError(cause, where=path, repair=f"choose another {flag}, or remove the file")
     return cell
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     report_corruption,
+    report_encode,
     report_finetune,
     report_memory,
     report_permutation,
@@ -58,6 +59,7 @@ HEADS = {
         "zh": ["进程数", "每个的线程数", "token/秒", "最后的损失", "总峰值 MiB"],
     },
     **report_corruption.HEADS,
+    **report_encode.HEADS,
     **report_finetune.HEADS,
     **report_memory.HEADS,
     **report_permutation.HEADS,
@@ -66,9 +68,9 @@ HEADS = {
     **report_writing.HEADS,
 }
 _WORDY = (report_corruption, report_finetune, report_memory, report_permutation, report_streams, report_writing)
-WORDED = {name: table for each in (*_WORDY, report_vectors) for name, table in each.TABLES.items()}
+WORDED = {name: table for each in (*_WORDY, report_encode, report_vectors) for name, table in each.TABLES.items()}
 """Tables that hold words, and are made for one language."""
-SAID = report_finetune.SAID | report_vectors.SAID
+SAID = report_encode.SAID | report_finetune.SAID | report_vectors.SAID
 """Sentences instead of a table."""
 NOT_YET = {"en": "Not measured yet.", "zh": "尚未测量。"}
 
@@ -179,7 +181,7 @@ def results() -> dict[str, dict[str, Any]]:
     for name, file in (wordy | report_shapes.FILES).items():
         if (RESULTS / file).is_file():
             found[name] = json.loads((RESULTS / file).read_text(encoding="utf-8"))
-    return found | report_vectors.found(RESULTS)
+    return found | report_encode.found(RESULTS) | report_vectors.found(RESULTS)
 
 
 def markdown(name: str, language: str, found: dict[str, dict[str, Any]]) -> str:

@@ -76,7 +76,7 @@ def measured(
     for name in WAYS:
         way = Way(name)
         try:
-            encodes[name] = _encode_of(name, made)
+            encodes[name] = encode_of(name, made)
         except MaskeryError as error:
             way.reason = error.cause
         ways.append(way)
@@ -96,7 +96,8 @@ def measured(
     return ways
 
 
-def _encode_of(name: str, made: VectorModel) -> Encode:
+def encode_of(name: str, made: VectorModel) -> Encode:
+    """A way by its name, ready to be timed; what cannot be had here is refused with the reason."""
     arithmetic: Arithmetic | None = next((each for each in ARITHMETICS if each == name), None)
     if arithmetic is not None:
         encoder = Encoder(made, arithmetic=arithmetic, say=lambda text: None)
