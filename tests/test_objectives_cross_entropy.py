@@ -33,7 +33,7 @@ def gradients(function, states, matrix, bias, labels, factor=1.0):
 def test_loss_and_gradients(targets, rows, monkeypatch):
     values = made(targets)
     monkeypatch.setattr(cross_entropy, "CHUNK_BYTES", rows * 37 * 4)
-    assert len(cross_entropy._chunks(targets, 37)) == -(-targets // rows)
+    assert len(cross_entropy.chunks(targets, 37)) == -(-targets // rows)
     loss, found = gradients(tied_cross_entropy, *values, factor=-0.37)
     expected, wanted = gradients(obvious, *values, factor=-0.37)
     torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
@@ -106,7 +106,7 @@ def test_losses_and_hits(rows, monkeypatch):
 def test_chunks_tile_are_even_and_fit(targets, vocabulary, limit):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cross_entropy, "CHUNK_BYTES", limit)
-        parts = cross_entropy._chunks(targets, vocabulary)
+        parts = cross_entropy.chunks(targets, vocabulary)
     assert [place for part in parts for place in range(part.start, part.stop)] == list(range(targets))
     sizes = {part.stop - part.start for part in parts}
     assert not sizes or max(sizes) - min(sizes) <= 1

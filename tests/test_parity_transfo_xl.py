@@ -147,7 +147,7 @@ def test_export_is_bitwise(name, copies, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"cutoffs": [10]}, ["cutoffs = [10]", "[]"]),
+        ({"cutoffs": [30]}, ["the last band begins at token 30, and the vocabulary has 30"]),
         ({"div_val": ...}, ["div_val = 4", "1"]),
         ({"untie_r": ...}, ["untie_r = True"]),
         ({"d_head": 3}, ["d_head = 3", "d_head = 4"]),

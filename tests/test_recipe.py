@@ -342,6 +342,8 @@ REFUSED = {
         "corruption": {"decide": "span", "replace": {"mask": 0, "random": 0, "keep": 0, "infill": 1}}
     },
     "smoothing_of_others": {"objectives.masked_token.smoothing": 0.1},
+    "bands_smoothed": {"objectives.masked_token.smoothing": 0.1, "model.cutoffs": [9]},
+    "bands_of_generator": {"model.generator.width": 0.25, "model.cutoffs": [9]},
     "next_token_with_corruption": {"objectives.next_token.weight": 1},
     "next_token_in_sight": {"objectives.next_token.weight": 1},
     "replaced_without_generator": {"objectives.replaced_token.weight": 50},

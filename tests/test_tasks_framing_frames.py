@@ -10,13 +10,14 @@ import pytest
 import transformers
 from framing import counted, examples_of, plain, rows_config
 from networks import BART, GPT, XL, XLNET, model_of
+from small_tokenizers import bpe, wordpiece
 from test_text_byte_pairs import byte_files, word_files
 from test_text_sentencepiece import MARKS, WORDS, model
 from vocabularies import chinese_pieces, mixed_tokenizer
 
 from maskery.checkpoint.load import load
 from maskery.errors import InputError
-from maskery.tasks.framing.frame import NEW_MARKS, Mark, frame_of, longest_row, template
+from maskery.tasks.framing.frame import NEW_MARKS, Mark, frame_of, in_frame, longest_row, template, xlnet
 from maskery.tasks.framing.make import make_rows, row_lengths
 from maskery.tasks.framing.tokens import encode
 from maskery.text.tokenizer import Tokenizer
@@ -205,3 +206,23 @@ def test_fields_read_apart_and_in_another_order():
     assert plain([turned[-1]]) == [plain(turned)[1]]
     with pytest.raises(IndexError):
         turned[2]
+
+
+@pytest.mark.parametrize("kind", [wordpiece, bpe])
+def test_a_folders_tokenizer_is_given_the_frame_of_its_rows(kind, tmp_path):
+    """So other tools make of a text the row that we make of it; one that does so already stays as it is."""
+    tokenizer = kind()
+    frame = xlnet(tokenizer)
+    made = in_frame(tokenizer, frame, segments=True)
+    (a, _), (b, _) = tokenizer.encode_raw(["the dog", "new"])
+    cls, sep = tokenizer.specials.cls, tokenizer.specials.sep
+    ids, segments = made.encode("the dog", "new")
+    assert ids == [*a.tolist(), sep, *b.tolist(), sep, cls]
+    assert segments == [0] * (len(a) + 1) + [1] * (len(b) + 1) + [2]
+    assert made.encode("the dog") == ([*a.tolist(), sep, cls], [0] * (len(a) + 1) + [2])
+    assert in_frame(made, frame, segments=True) is made
+    made.save(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs.padding_side == "left"
+    assert theirs("the dog", "new")["token_type_ids"] == segments
+    assert in_frame(tokenizer, template(tokenizer), segments=True) is tokenizer

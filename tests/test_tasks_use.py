@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from small_task import family_model, quiet, task_model
+import torch
+import transformers
+from small_task import examples_of, family_model, quiet, task_model
 
 from maskery.cli.app import VERBS
 from maskery.tasks.use import uses_of
@@ -37,3 +41,20 @@ def test_a_folder_that_opens_only_here_says_only_that(tmp_path):
     assert [language for language, _ in uses_of(made, "-run")] == ["sh"]
     assert uses_of(made, "-run")[0][1].startswith("maskery predict ./-run FILE")
     assert [language for language, _ in uses_of(task_model(model, "choice"), "run")] == ["sh"]
+
+
+@pytest.mark.parametrize(("family", "task"), [("xlnet", "classify"), ("xlnet", "pair"), ("gpt2", "classify")])
+def test_other_tools_frame_a_text_as_the_task_did(family, task, tmp_path):
+    """[CLS] stands at the end of XLNet's rows, and GPT's end with a mark; a batch is padded where that does no harm."""
+    made = task_model(family_model(tmp_path / "model", family), task, std=0.5)
+    made.save(tmp_path / "run", quiet)
+    examples = examples_of(task, 4)
+    first = replace(examples[0], texts=tuple(" ".join(text.split()[-2:]) for text in examples[0].texts))
+    examples = replace(examples, items=(first, *examples[1:]))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "run")
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "run").eval()
+    texts = [list(each) for each in zip(*(each.texts for each in examples), strict=True)]
+    with torch.no_grad():
+        told = theirs(**tokenizer(*texts, padding=True, return_tensors="pt")).logits.softmax(1).numpy()
+    np.testing.assert_allclose(told, made.predict(examples, quiet).probabilities, atol=1e-5)
+    assert np.ptp(told[:, 0]) > 1e-3

@@ -159,6 +159,13 @@ def test_operations_of_two_streams_and_of_a_decoder():
     assert of(1.0, decoder=2) == pytest.approx(5 * (reads + asks) + 2 * looks + head)
 
 
+def test_of_bands_the_first_choice_is_counted():
+    def cost(**changes):
+        return forward_flops(ModelConfig(layers=2, width=8, heads=2, **changes).shape(100), 16, 1.0)
+
+    assert cost() - cost(cutoffs=(20, 60)) == 2 * 8 * (100 - 22)
+
+
 def test_vectors_of_distance_double_what_pairs_cost():
     def cost(**changes):
         return forward_flops(ModelConfig(layers=2, width=8, heads=2, **changes).shape(10), 16)

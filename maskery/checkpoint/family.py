@@ -41,6 +41,7 @@ FIXED: dict[str, Any] = {
     "embedding_scale": False,
     "attention_bias": True,
     "token_head": "transform",
+    "cutoffs": (),
 }
 """Fields of our shape for which BERT and its like know one value only."""
 

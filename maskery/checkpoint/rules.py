@@ -170,7 +170,8 @@ def expand(rules: Iterable[Rule], shape: Shape) -> tuple[Rule, ...]:
 def _absent(shape: Shape) -> tuple[str, ...]:
     """Beginnings of our names that a network of this shape has no tensors of."""
     projection = ("embeddings.projection.",) if shape.embedding == shape.width else ()
-    return (*projection, *(() if shape.tasks else ("embeddings.tasks",)))
+    bands = () if shape.cutoffs else ("heads.next_token.bands",)
+    return (*projection, *bands, *(() if shape.tasks else ("embeddings.tasks",)))
 
 
 def modern(name: str) -> str:

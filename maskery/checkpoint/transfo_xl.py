@@ -1,4 +1,5 @@
-"""Transformer-XL as transformers 4 names it (5 has it no more): one softmax, u and v for all layers.
+"""Transformer-XL as transformers 4 names it (5 has it no more): one softmax, or bands whose vectors are all as wide as
+the layers (div_val 1, as the authors' base run); u and v for all layers.
 
 The matrices of the distances, one a layer, are one parameter with us. `clamp_len` and `same_length` say how a text is
 evaluated, not what the network is: they are kept, and `maskery score` is told them anew.
@@ -35,6 +36,8 @@ ENCODER: tuple[Rule, ...] = (
 )
 OUTPUT: tuple[Rule, ...] = (
     same("heads.next_token.bias", "crit.out_layers.0.bias"),
+    same("heads.next_token.bands", "crit.cluster_weight"),
+    same("heads.next_token.bands_bias", "crit.cluster_bias"),
     tied("embeddings.tokens", "crit.out_layers.0.weight"),
 )
 
@@ -56,7 +59,8 @@ class TransfoXL(Family):
 
     def config_of(self, shape: Shape, pad: int | None) -> dict[str, Any]:
         only = {key: values[0] for key, values in self.allowed.items()}
-        return super().config_of(shape, pad) | self._widths(shape) | only | {"clamp_len": -1, "same_length": False}
+        only |= {"clamp_len": -1, "same_length": False, "cutoffs": list(shape.cutoffs)}
+        return super().config_of(shape, pad) | self._widths(shape) | only
 
     def _widths(self, shape: Shape) -> dict[str, int]:
         return {"d_embed": shape.width, "d_head": shape.width // shape.heads}
@@ -74,6 +78,7 @@ FAMILY = TransfoXL(
         "memory": "mem_len",
         "eps": "layer_norm_epsilon",
         "init_std": "init_std",
+        "cutoffs": "cutoffs",
         "dropout": "dropout",
         "attention_dropout": "dropatt",
     },
@@ -97,7 +102,7 @@ FAMILY = TransfoXL(
         "activation_function": "relu",
         "pad_token_id": None,
     },
-    fixed={name: value for name, value in FIXED.items() if name != "memory"}
+    fixed={name: value for name, value in FIXED.items() if name not in ("memory", "cutoffs")}
     | {
         "positions": "xl",
         "visibility": "causal",
@@ -108,7 +113,6 @@ FAMILY = TransfoXL(
         "token_head": "bias",
     },
     allowed={
-        "cutoffs": ([],),
         "div_val": (1,),
         "untie_r": (False,),
         "pre_lnorm": (False, None),

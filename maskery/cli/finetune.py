@@ -50,6 +50,7 @@ from maskery.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from maskery.tasks.finetune import TaskRun
+    from maskery.tasks.own_loss import OwnLoss
     from maskery.tasks.plan import Plan
     from maskery.tasks.resolve import Splits
 
@@ -94,8 +95,10 @@ def finetune(
 ) -> None:
     """Train a model for a task. Columns, labels and the task are found and told; the best on dev is kept."""
     began = time.monotonic()
+    from maskery.cli.output import say
     from maskery.cli.task_results import answer_test, emit, show
-    from maskery.cli.task_settings import keys_of
+    from maskery.cli.task_settings import keys_of, nested
+    from maskery.tasks.own_loss import taken_loss
 
     require_sources(data, train, dev, test, processor)
     plan = plan_of(truncate, seeds, curve, adapt, budget)
@@ -107,8 +110,9 @@ def finetune(
     named |= column_flags(text, label, meta, header, format, errors)
     keys = keys_of(parse_settings(settings, "head.dropout=0.2"), named)
     require_room(model, out, resume, task, keys)
+    given = taken_loss(nested(keys), say)
     splits = _read(keys, task, {"data": data, "train": train, "dev": dev, "test": test}, processor)
-    run = _trained(model, splits, keys, plan, out, resume, began)
+    run = _trained(model, splits, given, plan, out, resume, began)
     answers = answer_test(run, splits)
     (emit if as_json else show)(run, answers, time.monotonic() - began)
 
@@ -173,11 +177,17 @@ def _read(keys: Mapping[str, Any], task: str | None, paths: Mapping[str, Path | 
 
 
 def _trained(
-    model: str, splits: Splits, keys: Mapping[str, Any], plan: Plan, out: Path, resume: bool, began: float
+    model: str,
+    splits: Splits,
+    given: tuple[dict[str, Any], OwnLoss | None],
+    plan: Plan,
+    out: Path,
+    resume: bool,
+    began: float,
 ) -> TaskRun:
     from maskery.cli.live_task import watching
     from maskery.cli.output import say
-    from maskery.cli.task_settings import nested
     from maskery.tasks.finetune import learn
 
-    return learn(model, splits, nested(keys), out, plan, began, resume=resume, say=say, watching=watching)
+    settings, own = given
+    return learn(model, splits, settings, out, plan, began, resume=resume, say=say, watching=watching, own=own)

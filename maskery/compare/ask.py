@@ -28,8 +28,8 @@ from maskery.feed import Feed
 from maskery.model.config import GeneratorConfig, VisibilityConfig
 from maskery.model.heads import TokenHead
 from maskery.model.transformer import Hidden, inputs_of
+from maskery.objectives.answers import token_losses_and_hits
 from maskery.objectives.config import PAIR_OF
-from maskery.objectives.cross_entropy import losses_and_hits
 from maskery.recipes.recipe import Recipe, check, recipe
 from maskery.rows.config import ONLY_PAIR, PAIRS
 from maskery.train import machine
@@ -178,7 +178,7 @@ def ask_masked(model: Model, trained: Recipe, examination: Examination, tell: Te
         targets = batch.targets[MASKED]
         hidden = _states(model, batch, targets.index)
         states = head.transform(hidden.select(targets.index))
-        losses, hits = losses_and_hits(states, model.network.embeddings.tokens, head.bias, targets.label)
+        losses, hits = token_losses_and_hits(head, states, model.network.embeddings.tokens, targets.label)
         owner = (targets.index // batch.ids.shape[1]).cpu().numpy()
         each = (hits.cpu().numpy(), np.ones(len(owner)), losses.double().cpu().numpy())
         found.append(np.stack([np.bincount(owner, values, minlength=batch.size) for values in each]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from maskery.config import Config
-from maskery.errors import Unfit
+from maskery.errors import InputError, Unfit
 from maskery.registry import Registry
 
 if TYPE_CHECKING:
@@ -127,6 +127,11 @@ class GeneratorConfig(Config):
     """0 = four times its width."""
 
 
+def _listed(given: Any) -> Any:
+    """JSON has lists, and a folder's shape is read strictly."""
+    return tuple(given) if isinstance(given, list) else given
+
+
 class Architecture(Config):
     """What a recipe's `[model]` and a network's shape have in common."""
 
@@ -169,6 +174,9 @@ class Architecture(Config):
     token_head: Literal["transform", "bias", "plain"] = "transform"
     """From states to tokens: a dense layer with norm before the token vectors (BERT), these and a bias alone (XLNet),
     or these alone (GPT-2)."""
+    cutoffs: Annotated[tuple[int, ...], BeforeValidator(_listed)] = ()
+    """Ids at which bands of the vocabulary begin: tokens from the first on are found by their band, then within it
+    (adaptive softmax). For vocabularies that go by frequency."""
     activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"
     eps: float = Field(1e-12, gt=0)
     init_std: float = Field(0.02, gt=0)
@@ -187,6 +195,13 @@ class Architecture(Config):
                 f"width {self.width} is not a multiple of heads {self.heads}",
                 f"set heads = {_divisor(self.width, self.heads)}, or width = {wider}",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rising_cutoffs(self) -> Architecture:
+        rising = tuple(sorted({each for each in self.cutoffs if each > 0}))
+        if self.cutoffs != rising:
+            raise Unfit(f"cutoffs {list(self.cutoffs)} do not rise from above 0", f"set cutoffs = {list(rising)}")
         return self
 
     @model_validator(mode="after")
@@ -221,6 +236,10 @@ def _divisor(whole: int, near: int) -> int:
     return next(each for each in range(min(whole, near), 0, -1) if whole % each == 0)
 
 
+def _beyond(cutoffs: tuple[int, ...], vocabulary: int) -> str:
+    return f"the last band begins at token {cutoffs[-1]:,}, and the vocabulary has {vocabulary:,}"
+
+
 class Shape(Architecture):
     """Everything that fixes the tensors of a network and what it computes."""
 
@@ -228,6 +247,12 @@ class Shape(Architecture):
     target_vocabulary: int = Field(0, ge=0)
     """Of the decoder; 0: both write with the same tokens."""
     visibility: str = "full"
+
+    @model_validator(mode="after")
+    def _bands_hold_tokens(self) -> Shape:
+        if self.cutoffs and self.cutoffs[-1] >= (self.target_vocabulary or self.vocabulary):
+            raise ValueError(_beyond(self.cutoffs, self.target_vocabulary or self.vocabulary))
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -264,6 +289,10 @@ class ModelConfig(Architecture):
 
     def shape(self, vocabulary: int, visibility: str = "full", target_vocabulary: int = 0) -> Shape:
         """The same answers with every automatic number worked out, the vocabularies' sizes and who sees whom."""
+        written = target_vocabulary or vocabulary
+        if self.cutoffs and self.cutoffs[-1] >= written:
+            repair = f"numbers below {written:,}, or leave it out"
+            raise InputError(_beyond(self.cutoffs, written), where="model.cutoffs", repair=repair)
         plain = self.model_dump(mode="json", exclude={"generator"})
         plain["feedforward"] = self.feedforward or 4 * self.width
         plain["embedding"] = self.embedding or self.width

@@ -35,7 +35,8 @@ def forward_flops(shape: Shape, length: float, asked: float = 0.0, tokens: float
     reads, by default the same, and 0 means that every state is read.
 
     The last layer computes only what is asked for, where that is at most half (see `selection`). Of two streams the
-    second has what is asked for, and the first ends before the last layer.
+    second has what is asked for, and the first ends before the last layer. Of a vocabulary in bands the first choice is
+    counted: how often a later band is read, the text alone tells, so this is the least that it costs.
     """
     last, each = asked if 0 < asked <= 0.5 else 1.0, 1.0
     if shape.streams == 2 and asked:
@@ -43,5 +44,6 @@ def forward_flops(shape: Shape, length: float, asked: float = 0.0, tokens: float
     layers = (shape.layers - 1) * layer_flops(shape, length, each) + layer_flops(shape, length, last)
     layers += shape.decoder * (layer_flops(shape, length) + look_flops(shape, length))
     projection = 2 * shape.embedding * shape.width if shape.embedding != shape.width else 0
-    head = 2 * shape.embedding * (shape.vocabulary + shape.width)
+    words = shape.cutoffs[0] + len(shape.cutoffs) if shape.cutoffs else shape.vocabulary
+    head = 2 * shape.embedding * (words + shape.width)
     return layers + projection + (asked if tokens is None else tokens) * head

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from maskery.model.bands import Part, log_probabilities, parts_of
 from maskery.model.block import ACTIVATIONS
 from maskery.model.config import Shape
 from maskery.model.linear import Linear, Norm
@@ -16,7 +17,7 @@ from maskery.model.linear import Linear, Norm
 
 class TokenHead(nn.Module):
     """States -> scores over the vocabulary: dense, activation, norm, then the token embeddings themselves and a bias,
-    as far as the shape has them (`token_head`).
+    as far as the shape has them (`token_head`). With `cutoffs` the vocabulary is in bands (`maskery/model/bands.py`).
 
     The embedding matrix stays the network's: it is handed to `forward`, so it is counted, saved and trained once.
     """
@@ -30,6 +31,12 @@ class TokenHead(nn.Module):
             self.norm = Norm(shape.embedding, shape.eps)
         if shape.token_head != "plain":
             self.bias = nn.Parameter(torch.empty(shape.target_vocabulary or shape.vocabulary))
+        self.cutoffs = shape.cutoffs
+        self.bands, self.bands_bias = None, None
+        if self.cutoffs:
+            self.bands = nn.Parameter(torch.empty(len(self.cutoffs), shape.embedding))
+        if self.cutoffs and self.bias is not None:
+            self.bands_bias = nn.Parameter(torch.empty(len(self.cutoffs)))
 
     def transform(self, x: Tensor) -> Tensor:
         """(n,D) -> (n,E)"""
@@ -39,8 +46,17 @@ class TokenHead(nn.Module):
         return y
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
-        """(...,D) and the embedding matrix (V,E) -> (...,V)"""
-        return F.linear(self.transform(x), tokens, self.bias)
+        """(...,D) and the embedding matrix (V,E) -> (...,V); in bands these are log-probabilities"""
+        parts = self.parts(tokens)
+        if parts is None:
+            return F.linear(self.transform(x), tokens, self.bias)
+        return log_probabilities(self.transform(x), parts)
+
+    def parts(self, tokens: Tensor) -> list[Part] | None:
+        """What is chosen from, where the vocabulary is in bands."""
+        if self.bands is None:
+            return None
+        return parts_of(tokens, self.bias, self.bands, self.bands_bias, self.cutoffs)
 
 
 class ClassHead(nn.Module):

@@ -24,7 +24,7 @@ CHUNK_BYTES = 64 << 20
 """The scores held at once."""
 
 
-def _chunks(targets: int, vocabulary: int) -> list[slice]:
+def chunks(targets: int, vocabulary: int) -> list[slice]:
     """Slices of equal size (within one) whose scores fit the chunk."""
     pieces = -(-targets // max(1, CHUNK_BYTES // (4 * vocabulary)))
     return [slice(targets * part // pieces, targets * (part + 1) // pieces) for part in range(pieces)]
@@ -82,7 +82,7 @@ class TiedCrossEntropy(torch.autograd.Function):
         drawn = torch.empty_like(labels) if uniform is not None else labels.new_empty(0)
         narrow_states, narrow_matrix = states.to(dtype), matrix.to(dtype)
         with torch.autocast(device, enabled=False):
-            for part in _chunks(states.shape[0], matrix.shape[0]):
+            for part in chunks(states.shape[0], matrix.shape[0]):
                 scores = _scores(bias, narrow_states[part], narrow_matrix)
                 picked = labels[part].unsqueeze(1)
                 answer = scores.gather(1, picked).squeeze(1)
@@ -144,7 +144,7 @@ def losses_and_hits(states: Tensor, matrix: Tensor, bias: Tensor | None, labels:
     """For evaluation: each target's loss (n,) and whether its highest score is the label (n,)."""
     bias = _or_none(bias, matrix)
     losses, hits = [], []
-    for part in _chunks(states.shape[0], matrix.shape[0]):
+    for part in chunks(states.shape[0], matrix.shape[0]):
         scores = torch.addmm(bias, states[part], matrix.t())
         losses.append(torch.nn.functional.cross_entropy(scores, labels[part], reduction="none"))
         hits.append(scores.argmax(1) == labels[part])

@@ -14,7 +14,7 @@ from maskery.model.config import Shape
 from maskery.model.heads import TokenHead
 from maskery.model.stack import Stack
 from maskery.model.transformer import Hidden
-from maskery.objectives.cross_entropy import losses_and_hits, tied_cross_entropy
+from maskery.objectives.answers import token_loss, token_losses_and_hits
 from maskery.objectives.protocol import Metrics
 from maskery.rows.ragged import Rows
 
@@ -48,12 +48,12 @@ class TokenObjective:
     def total(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Tensor:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))
-        return tied_cross_entropy(states, network.embeddings.tokens, token_head.bias, targets.label, self.smoothing)
+        return token_loss(token_head, states, network.embeddings.tokens, targets.label, self.smoothing)
 
     def measure(self, network: Stack, head: nn.Module, hidden: Hidden, batch: Batch) -> Metrics:
         token_head, targets = cast(TokenHead, head), self.targets(batch)
         states = token_head.transform(hidden.select(targets.index))
-        losses, hits = losses_and_hits(states, network.embeddings.tokens, token_head.bias, targets.label)
+        losses, hits = token_losses_and_hits(token_head, states, network.embeddings.tokens, targets.label)
         count = int(targets.label.numel())
         return {
             "loss": (float(losses.sum(dtype=torch.float64)), count),

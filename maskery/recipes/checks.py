@@ -298,6 +298,27 @@ def smoothing_of_others(recipe: Recipe) -> Refusal | None:
     return None
 
 
+def bands_smoothed(recipe: Recipe) -> Refusal | None:
+    smoothed = next((name for name, asked in recipe.objectives.items() if asked.smoothing), None)
+    if not recipe.model.cutoffs or smoothed is None:
+        return None
+    return Refusal(
+        piece="model.cutoffs",
+        reason=f"in bands most tokens are never scored, and objectives.{smoothed}.smoothing wants all of them",
+        repair=f"objectives.{smoothed}.smoothing = 0, or model.cutoffs = []",
+    )
+
+
+def bands_of_generator(recipe: Recipe) -> Refusal | None:
+    if not recipe.model.cutoffs or not recipe.model.generator.width:
+        return None
+    return Refusal(
+        piece="model.cutoffs",
+        reason="a generator draws from the scores of all tokens, and in bands most are never made",
+        repair="model.cutoffs = [], or model.generator.width = 0",
+    )
+
+
 CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     no_objective,
     no_weight,
@@ -321,6 +342,8 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     similar_without_synonyms,
     answers_that_have_moved,
     smoothing_of_others,
+    bands_smoothed,
+    bands_of_generator,
     next_token_with_corruption,
     next_token_in_sight,
     permuted_question_without_order,

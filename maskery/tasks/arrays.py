@@ -81,3 +81,10 @@ def _shown(part: Any) -> str:
 
 def _many(texts: int) -> str:
     return "has 1 text" if texts == 1 else f"has {texts} texts"
+
+
+def named(columns: tuple[str, ...], many: int) -> tuple[str, ...]:
+    """The names of an example's texts."""
+    if columns or many == 1:
+        return columns or ("text",)
+    return ("text_a", "text_b") if many == 2 else tuple(f"text_{number}" for number in range(1, many + 1))

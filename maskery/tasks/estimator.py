@@ -25,12 +25,13 @@ from maskery.checkpoint.tensors import read_json
 from maskery.errors import ArgumentError, CheckpointError, ExistsError, Stopped
 from maskery.extras import optional
 from maskery.randomness import bits, keys
-from maskery.tasks.arrays import Texts, columns_of, texts_of
+from maskery.tasks.arrays import Texts, columns_of, named, texts_of
 from maskery.tasks.base import AnyTaskModel
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.finetune import finetune, say_on_stderr
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.model import TaskModel
+from maskery.tasks.own_loss import taken_loss
 from maskery.tasks.questions import Predicted
 from maskery.tasks.resolve import Splits
 from maskery.tasks.settings import TaskConfig
@@ -121,7 +122,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
                 f"inconsistent numbers of samples: X has {len(texts)} texts, and y {len(labels)} values",
                 repair="give one value of y a text",
             )
-        splits = self._splits(_named(columns_of(X), len(texts[0])), texts, labels, classes)
+        splits = self._splits(named(columns_of(X), len(texts[0])), texts, labels, classes)
         notes: list[str] = []
 
         def say(note: str) -> None:
@@ -362,15 +363,10 @@ def _targets(y: Any, estimator: TextEstimator) -> NDArray[Any]:
     return given
 
 
-def _named(columns: tuple[str, ...], many: int) -> tuple[str, ...]:
-    """The names of an example's texts."""
-    if columns or many == 1:
-        return columns or ("text",)
-    return ("text_a", "text_b") if many == 2 else tuple(f"text_{number}" for number in range(1, many + 1))
-
-
 def _plain(value: Any) -> Any:
-    """A value of Python: searches draw theirs from numpy's arrays."""
+    """A value of Python: searches draw theirs from numpy's arrays. A function in settings is written by its name."""
+    if isinstance(value, Mapping):
+        return taken_loss(value, say_on_stderr)[0]
     return value.item() if isinstance(value, np.generic) else value
 
 

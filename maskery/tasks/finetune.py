@@ -24,6 +24,8 @@ from maskery.tasks.examples import Example, Examples
 from maskery.tasks.folder import TaskFolder, fingerprint
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judging import Repeated, read_judgement, read_repeated
+from maskery.tasks.model import classes_of
+from maskery.tasks.own_loss import OwnLoss, require_loss, taken_loss
 from maskery.tasks.plan import FILE as PLAN
 from maskery.tasks.plan import Plan, Watching, keep_plan, kept_plan, require_dev
 from maskery.tasks.questions import Predicted
@@ -36,7 +38,7 @@ from maskery.tasks.run import require_same
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.several import Job, Work, begun_model, trained, trainings
 from maskery.tasks.tags import Tags
-from maskery.tasks.together import CLASSES, SCORES, Answering, opened
+from maskery.tasks.together import CLASSES, SCORES, Answering
 from maskery.train.lock import locked
 from maskery.train.run import occupied
 
@@ -140,11 +142,11 @@ def finetune(
 ) -> TaskRun:
     """Train `model` for a task on a folder of files (`data`), single files, or `Examples`; without a task, it is found.
 
-    `settings` are the tables of task.toml as nested values: {"epochs": 2, "training": {"lr": 2e-5}}. `plan`: what is
-    trained besides or before, such as `Plan(seeds=3)`. `watching` is told of every update.
+    `settings` are the tables of task.toml as nested values: {"epochs": 2, "training": {"lr": 2e-5}}; head.loss may be a
+    function. `plan`: what is trained besides or before, such as `Plan(seeds=3)`. `watching` is told of every update.
     """
     began = time.monotonic()
-    given = dict(settings or {})
+    given, own = taken_loss(settings or {}, say)
     _require_able(model, out, resume)
     if isinstance(train, Examples):
         splits = Splits(train, _as_examples("dev", dev), _as_examples("test", test))
@@ -152,7 +154,7 @@ def finetune(
         paths = {"train": train, "dev": dev, "test": test}
         plain = {name: path for name, path in paths.items() if not isinstance(path, Examples)}
         splits = read_splits(given, task=task, data=data, processor=processor, **plain)
-    return learn(model, splits, given, out, plan or Plan(), began, resume=resume, say=say, watching=watching)
+    return learn(model, splits, given, out, plan or Plan(), began, resume=resume, say=say, watching=watching, own=own)
 
 
 def learn(
@@ -166,8 +168,10 @@ def learn(
     resume: bool,
     say: Say,
     watching: Watching | None,
+    own: OwnLoss | None = None,
 ) -> TaskRun:
-    """`finetune` of examples that have been read. `began`: when the clock of a budget started (`time.monotonic`)."""
+    """`finetune` of examples that have been read. `began`: when the clock of a budget started (`time.monotonic`).
+    `own`: the loss that `given` only names."""
     _require_able(model, out, resume)
     require_dev(plan, splits)
     config, labels = _settled(given, splits, str(model), say)
@@ -175,7 +179,9 @@ def learn(
     for line in loaded.report.lines():
         say(f"{model}: {line}")
     config = resolve(config, loaded, splits, labels, say)
-    work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded)
+    if config.task != "seq2seq":
+        require_loss(config, classes_of(config), own)
+    work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded, loss=own)
     return _carried_out(plan, config, work, began)
 
 
@@ -185,7 +191,7 @@ def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> Ta
     if before is not None and TaskFolder(out).begun and TaskFolder(out).state.get("finished"):
         require_same(TaskFolder(out), fingerprint(work.splits.train, work.splits.dev), config, plan.changes)
         work.say(f"{out}: already finished at step {TaskFolder(out).state['step']}")
-        return TaskRun(out, opened(out), read_judgement(out))
+        return TaskRun(out, work.opened(out), read_judgement(out))
     shorter = _with_cuts(plan, config, work)
     with locked(out) if shorter.several else nullcontext():
         if before is None and not plan.plain_training:
@@ -203,7 +209,7 @@ def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> Ta
         job = Job(path=out, config=config, train=work.splits.train, seconds=seconds)
         work.many = trainings(shorter, job)
         judgement = trained(job, shorter, work)
-    return TaskRun(out, opened(out), judgement)
+    return TaskRun(out, work.opened(out), judgement)
 
 
 def _adapt(plan: Plan, config: TaskConfig, work: Work) -> None:

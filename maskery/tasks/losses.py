@@ -10,6 +10,8 @@
     choice          listwise with the number of the right one                 count: questions
     span            beginning and end among the slots of a row, their mean    count: rows
 
+    own:NAME        a function of the user's own (maskery/tasks/own_loss.py)  count: targets
+
 A correlation (Pearson) is no sum over targets: as a loss it would depend on how a batch is cut. It is a metric.
 
 Shapes: n targets, C classes, Q questions, K candidates at most.
@@ -29,6 +31,8 @@ from maskery.tasks.ragged import grid_of, items_of, widest
 from maskery.tasks.settings import HeadConfig
 
 _NEVER = float("-inf")
+OWN = "own:"
+"""How the name of a function of the user's own begins: nothing here knows the function itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +135,7 @@ def span(scores: Tensor, wanted: Wanted) -> Tensor:
     return (ends[0] + ends[1]) / 2
 
 
-def _targets(wanted: Wanted) -> int:
+def of_targets(wanted: Wanted) -> int:
     return len(wanted.label)
 
 
@@ -140,15 +144,15 @@ def _relevant(wanted: Wanted) -> int:
 
 
 LOSSES: dict[str, Callable[[HeadConfig], Loss]] = {
-    "cross_entropy": lambda config: Loss(lambda s, w: cross_entropy(s, w, config.smoothing), _targets),
-    "focal": lambda config: Loss(lambda s, w: focal(s, w, config.focus), _targets),
-    "binary": lambda _: Loss(binary, _targets),
-    "mse": lambda _: Loss(mse, _targets),
-    "mae": lambda _: Loss(mae, _targets),
+    "cross_entropy": lambda config: Loss(lambda s, w: cross_entropy(s, w, config.smoothing), of_targets),
+    "focal": lambda config: Loss(lambda s, w: focal(s, w, config.focus), of_targets),
+    "binary": lambda _: Loss(binary, of_targets),
+    "mse": lambda _: Loss(mse, of_targets),
+    "mae": lambda _: Loss(mae, of_targets),
     "listwise": lambda _: Loss(listwise, _relevant),
     "pairwise": lambda _: Loss(pairwise, lambda wanted: int(_better(wanted).sum())),
-    "choice": lambda _: Loss(choice, _targets),
-    "span": lambda _: Loss(span, _targets),
+    "choice": lambda _: Loss(choice, of_targets),
+    "span": lambda _: Loss(span, of_targets),
 }
 
 FITTING: dict[str, tuple[str, ...]] = {
@@ -162,10 +166,14 @@ FITTING: dict[str, tuple[str, ...]] = {
     "rank": ("listwise", "pairwise"),
 }
 """Task -> the losses that fit its targets, its own first. seq2seq is asked as a language model is."""
+ONE_EACH = ("classify", "pair", "regress", "multilabel", "tag")
+"""Tasks whose targets have a loss each, whatever stands beside them: a function of the user's own fits them."""
 
 
 def loss_of(task: str, config: HeadConfig) -> Loss:
     """The loss that `config` names; "auto" is the task's own."""
+    if config.loss.startswith(OWN):
+        return _unknown(task, config.loss)
     if config.loss not in ("auto", *LOSSES):
         raise UnknownName("loss", config.loss, ("auto", *LOSSES), where="head.loss")
     fitting = FITTING.get(task, ())
@@ -177,3 +185,22 @@ def loss_of(task: str, config: HeadConfig) -> Loss:
             repair=f"choose among {', '.join(fitting)}" if fitting else "leave it out: the task has a loss of its own",
         )
     return LOSSES[name](config)
+
+
+def _unknown(task: str, name: str) -> Loss:
+    """A function that nobody gave: what is trained or judged by it refuses, what predicts does not need it."""
+    if task not in ONE_EACH:
+        raise InputError(
+            f"a loss of your own is a number for each target, and {task} compares several",
+            where="head.loss",
+            repair=f"choose among {', '.join(FITTING.get(task, ('auto',)))}",
+        )
+
+    def total(scores: Tensor, wanted: Wanted) -> Tensor:
+        raise InputError(
+            f"{name} is code of yours, and a folder holds none",
+            where="head.loss",
+            repair="give it again: settings={'head': {'loss': function}}, or --set head.loss=FILE.py:FUNCTION",
+        )
+
+    return Loss(total, of_targets)

@@ -34,7 +34,7 @@ from maskery.tasks.base import AnyTaskModel, DoesTask, Say, nobody
 from maskery.tasks.examples import Examples
 from maskery.tasks.feed import TaskFeed
 from maskery.tasks.folder import put_weights, weights_of
-from maskery.tasks.framing.frame import frame_of, tokenizer_of
+from maskery.tasks.framing.frame import frame_of, in_frame, tokenizer_of
 from maskery.tasks.framing.marks import take_marks
 from maskery.tasks.framing.sides import make_sides, side_lengths
 from maskery.tasks.framing.tokens import encode
@@ -46,6 +46,7 @@ from maskery.tasks.questions import OfPieces, OfSpans, Predicted, Question, ques
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.system import TaskSystem, Top
 from maskery.tasks.tags import Tags
+from maskery.text.tokenizer import Tokenizer
 
 TASK_FILE, TOP_FILE = "task.toml", "task.safetensors"
 _TOWERS = "towers."
@@ -168,7 +169,7 @@ class TaskModel(DoesTask[TaskFeed]):
         heads = {self.native.name: written_head(self.native, self.model.config, self.system.head)} if native else {}
         if self.config.head.lm:
             heads |= {name: head for name, head in self.model.heads.items() if head is self.system.language}
-        made = Model(self.model.network, heads, self.model.tokenizer, origin=self._origin())
+        made = Model(self.model.network, heads, self._tokenizer(), origin=self._origin())
         made.labels = () if self.config.task == "choice" else self.config.labels
         made.rows = self.model.rows
         for note in made.save(folder, replace=True).notes:
@@ -178,6 +179,11 @@ class TaskModel(DoesTask[TaskFeed]):
         else:
             write_safetensors(folder / TOP_FILE, self.top_state())
         write_task(folder, self.config)
+
+    def _tokenizer(self) -> Tokenizer:
+        """With the marks of the task's rows around a text, which a pretrained folder's own may not put there."""
+        tells = self.model.config.segments > 1 or self.model.network.embeddings.positions.tells_segments
+        return in_frame(tokenizer_of(self.model), frame_of(self.model), segments=tells)
 
     def _origin(self) -> Origin | None:
         """What the model's folder said, with the kind of answer that its new head gives."""

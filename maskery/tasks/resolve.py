@@ -23,6 +23,7 @@ from maskery.tasks.no_answer import with_threshold
 from maskery.tasks.questions import question_of
 from maskery.tasks.seq2seq.rooms import with_room
 from maskery.tasks.settings import LayerConfig, TaskConfig
+from maskery.tasks.unread import require_read
 
 Say = Callable[[str], None]
 
@@ -39,6 +40,7 @@ def resolve(config: TaskConfig, model: Model, splits: Splits, labels: tuple[str,
     if config.task == "seq2seq":
         told, units = with_room(config, model, splits.train, splits.dev, say), len(splits.train)
     else:
+        require_read(config)
         _require_able(config, model)
         told = with_reading(with_sides(config, model.family, say), model, say)
         told, units = _with_length(told, model, splits.train, say)

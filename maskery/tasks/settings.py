@@ -81,7 +81,7 @@ class HeadConfig(Config):
     crf: bool = False
     """tag: neighbouring tags are scored together."""
     loss: str = "auto"
-    """By name (maskery/tasks/losses.py); auto: that of the task."""
+    """By name (maskery/tasks/losses.py); auto: that of the task; own:NAME: a function that was given."""
     smoothing: float = Field(0.0, ge=0, lt=1)
     """cross_entropy: the share of a target that all classes have alike."""
     focus: float = Field(2.0, ge=0)

@@ -29,6 +29,7 @@ from maskery.tasks.judge.repeats import LearningCurve, LearningPoint, over_seeds
 from maskery.tasks.judge.words import figure_text
 from maskery.tasks.judging import Repeated, read_judgement, write_judgement
 from maskery.tasks.model import TASK_FILE, TaskModel, read_task, write_task
+from maskery.tasks.own_loss import OwnLoss, put_loss
 from maskery.tasks.pace import planned_before, within_budget
 from maskery.tasks.plan import ENDS, Part, Plan, Watching
 from maskery.tasks.resolve import Splits, steps_of
@@ -36,7 +37,7 @@ from maskery.tasks.run import Watch, require_same, tune
 from maskery.tasks.seq2seq.model import WritingModel
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.subsets import parts_of
-from maskery.tasks.together import opened
+from maskery.tasks.together import Answering, models_of, opened
 from maskery.train.loop import Update
 
 Say = Callable[[str], None]
@@ -58,6 +59,8 @@ class Work:
     loaded: Model | None = None
     """The model as it was read first: the first training takes it, every other one reads it again."""
     begun: int = 0
+    loss: OwnLoss | None = None
+    """A function of the user's own, where the settings name one."""
 
     def model(self) -> Model:
         if self.loaded is not None:
@@ -66,6 +69,13 @@ class Work:
         found = load(self.source)
         if (self.out / ADAPTED).is_dir():
             taken(found, self.out / ADAPTED)
+        return found
+
+    def opened(self, path: Path) -> Answering:
+        """What a training wrote, with the loss by which it is judged."""
+        found = opened(path)
+        for each in models_of(found):
+            put_loss(each.system, self.loss)
         return found
 
     def title(self, path: Path) -> str:
@@ -139,11 +149,13 @@ def _alone(job: Job, work: Work) -> Judgement | None:
     if title:
         work.say(title)
     made = begun_model(work.model(), job.config, work.say)
+    put_loss(made.system, work.loss)
     made.config = _with_steps(job, made, work)
     made.config = _within_time(job, made, splits, folder, work.say)
     part = Part(path=job.path, title=title, steps=made.config.training.steps, task=made.config.task)
     with work.watch(part) as watch:
         made = tune(made, splits, job.path, resume=job.path.exists(), say=work.say, watch=watch)
+        put_loss(made.system, work.loss)  # a finished one is read from its folder
     return None if splits.dev is None else write_judgement(made, splits.dev, job.path, work.say)
 
 
@@ -250,7 +262,7 @@ def _each(job: Job, jobs: Mapping[str, Job], plan: Plan, work: Work, keep: Keep)
 def _told(job: Job, work: Work, repeated: Repeated) -> Judgement | None:
     """Judge what is kept; then the run is finished."""
     assert work.splits.dev is not None
-    judgement = write_judgement(opened(job.path), work.splits.dev, job.path, _quiet, repeated)
+    judgement = write_judgement(work.opened(job.path), work.splits.dev, job.path, _quiet, repeated)
     folder = TaskFolder(job.path)
     folder.write_state({**folder.state, "finished": True})
     return judgement

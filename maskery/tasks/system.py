@@ -109,7 +109,9 @@ class TaskSystem(Trainable):
     def twin(self) -> Self:
         shape: Shape = self.network.shape
         network = Network(shape, pooler=self.network.pooler is not None)
-        return type(self)(network, self.top, None if self.language is None else TokenHead(shape))
+        made = type(self)(network, self.top, None if self.language is None else TokenHead(shape))
+        made.loss = self.loss
+        return made
 
     def counts(self, batch: Batch) -> dict[str, int]:
         found = {TASK: self._count(batch.targets[TASK])}

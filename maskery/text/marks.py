@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -49,6 +49,33 @@ def with_names(rust: RustTokenizer, names: Mapping[str, str]) -> RustTokenizer:
     else:
         content["model"]["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
     content["added_tokens"] = sorted([*rest, *made], key=lambda token: int(token["id"]))
+    return RustTokenizer.from_str(json.dumps(content))
+
+
+Part = tuple[str, int]
+"""A mark of a row, or one of the texts, "A" and "B", with its segment."""
+
+
+def framed(rust: RustTokenizer, single: Sequence[Part], pair: Sequence[Part]) -> RustTokenizer:
+    """The same tokenizer that puts one text, and two, between other marks."""
+    content = json.loads(rust.to_str())
+    names = {name for name, _ in (*single, *pair)} - {"A", "B"}
+
+    def written(parts: Sequence[Part]) -> list[dict[str, Any]]:
+        kinds = [("Sequence" if name in ("A", "B") else "SpecialToken", name, segment) for name, segment in parts]
+        return [{kind: {"id": name, "type_id": segment}} for kind, name, segment in kinds]
+
+    template = {
+        "type": "TemplateProcessing",
+        "single": written(single),
+        "pair": written(pair),
+        "special_tokens": {
+            name: {"id": name, "ids": [rust.token_to_id(name)], "tokens": [name]} for name in sorted(names)
+        },
+    }
+    before = content["post_processor"] or {}
+    bytes_of = [each for each in (before, *before.get("processors", ())) if each.get("type") == "ByteLevel"]
+    content["post_processor"] = {"type": "Sequence", "processors": [*bytes_of, template]} if bytes_of else template
     return RustTokenizer.from_str(json.dumps(content))
 
 

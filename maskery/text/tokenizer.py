@@ -25,6 +25,7 @@ from maskery import files
 from maskery.errors import InputError
 from maskery.text import byte_pairs, marks, roles, sentencepiece, wordpiece
 from maskery.text.characters import character_class
+from maskery.text.marks import Part
 from maskery.text.roles import Specials as Specials
 
 _SETTINGS = "tokenizer_config.json"
@@ -257,6 +258,17 @@ class Tokenizer:
     def with_names(self, names: Mapping[str, str]) -> Tokenizer:
         """The same tokenizer, some pieces of which have other names; marked text that holds these means the pieces."""
         made = Tokenizer(marks.with_names(self._marked, names), settings=self._settings, note=self.note)
+        made.target = self.target
+        return made
+
+    def framed(self, single: Sequence[Part], pair: Sequence[Part], *, left: bool, segments: bool) -> Tokenizer:
+        """The same tokenizer that puts texts between other marks, for other tools as well: `left`, they pad on that
+        side; `segments`, they hand the segments on."""
+        names = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
+        # A class that knows its own frame, such as BertTokenizer, would not look at this one.
+        told = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": names}
+        settings = self._settings | told | ({"padding_side": "left"} if left else {})
+        made = Tokenizer(marks.framed(self._marked, single, pair), settings=settings, note=self.note)
         made.target = self.target
         return made
 

@@ -92,6 +92,20 @@ class Frame:
         )
 
 
+def in_frame(tokenizer: Tokenizer, frame: Frame, *, segments: bool) -> Tokenizer:
+    """The tokenizer for a folder whose rows have this frame, so that other tools make the same rows of a text; the
+    given one where it does so already."""
+    if frame.new or frame.name not in ("gpt", "xlnet") or template(tokenizer) == replace(frame, note=""):
+        return tokenizer
+
+    def parts(texts: int) -> list[tuple[str, int]]:
+        layout = frame.layout(texts)
+        names = ["AB"[part.number] if isinstance(part, Text) else tokenizer.tokens([part.id])[0] for part in layout]
+        return [(name, part.segment) for name, part in zip(names, layout, strict=True)]
+
+    return tokenizer.framed(parts(1), parts(2), left=frame.name == "xlnet", segments=segments)
+
+
 def frame_of(model: Model, *, new_marks: bool = False) -> Frame:
     """The frame of a model. `new_marks`: models that read from the left get three marks of their own behind the
     vocabulary, as GPT did, instead of marks that they know."""

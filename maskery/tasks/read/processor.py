@@ -4,17 +4,14 @@ get_labels. Its examples have guid, text_a, text_b and label. The file is run: i
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from maskery.errors import InputError, MaskeryError, Unfit, UnknownName
+from maskery.errors import InputError, Unfit, UnknownName
 from maskery.tasks.examples import Example, Examples, Label
 from maskery.tasks.read import values
+from maskery.tasks.read.code import file_and_name, module_of, own_code
 
 SPLITS = ("train", "dev", "test")
 _FORM = "--processor FILE.py:CLASS"
@@ -55,36 +52,20 @@ def splits_of_processor(spec: str) -> tuple[str, ...]:
 
 
 def _made(spec: str) -> tuple[Path, Any]:
-    name, colon, wanted = spec.rpartition(":")
-    file = Path(name)
-    if not colon or not wanted or file.suffix != ".py":
-        raise InputError(f"--processor {spec}: no file and class", repair=f"{_FORM}, as data.py:DemoProcessor")
-    if not file.is_file():
-        raise InputError(f"--processor {spec}: there is no such file", where=file, repair=_FORM)
-    module = _module(file)
+    file, wanted = file_and_name(spec, "--processor", "class")
+    module = module_of(file)
     classes = [key for key, value in vars(module).items() if isinstance(value, type)]
     if not isinstance(vars(module).get(wanted), type):
         raise UnknownName("class", wanted, classes, where=file)
-    with _own_code(file, wanted):
+    with own_code(file, wanted):
         return file, vars(module)[wanted]()
-
-
-def _module(file: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"maskery_processor_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise InputError("the file cannot be imported", where=file, repair=_FORM)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    with _own_code(file, "import"):
-        spec.loader.exec_module(module)
-    return module
 
 
 def _call(file: Path, processor: Any, method: str, *arguments: Path) -> Any:
     found: Callable[..., Any] | None = getattr(processor, method, None)
     if not callable(found):
         raise InputError(f"the class has no {method}", where=file, repair=f"def {method}(self, ...) in the class")
-    with _own_code(file, method):
+    with own_code(file, method):
         return found(*(str(each) for each in arguments))
 
 
@@ -94,7 +75,7 @@ def _listed(file: Path, processor: Any, method: str, *arguments: Path) -> list[A
     if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
         cause = f"{method} gave {given!r:.40}, of type {type(given).__name__}"
         raise InputError(cause, where=file, repair="it has to return a list")
-    with _own_code(file, method):
+    with own_code(file, method):
         return list(given or ())
 
 
@@ -107,28 +88,6 @@ def _labels(file: Path, said: list[Any]) -> tuple[str, ...]:
     if twice is not None:
         raise InputError(f"get_labels names {twice!r} more than once", where=file, repair="name each label once")
     return labels
-
-
-@contextmanager
-def _own_code(file: Path, doing: str) -> Iterator[None]:
-    """The file's folder is first on the path: it may import its neighbours. What it raises is told with its line."""
-    folder = str(file.parent.resolve())
-    sys.path.insert(0, folder)
-    try:
-        yield
-    except MaskeryError:
-        raise
-    except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame.lineno for frame in frames if Path(frame.filename).name == file.name]
-        if isinstance(error, SyntaxError) and Path(error.filename or "").name == file.name:
-            own.append(error.lineno)
-        where = f"{file}:{own[-1]}" if own else str(file)
-        cause = f"{doing} failed: {type(error).__name__}: {error}"
-        raise InputError(cause, where=where, repair="mend the code; it was run as it stands") from error
-    finally:
-        with suppress(ValueError):
-            sys.path.remove(folder)
 
 
 def _task(given: list[Any], labels: tuple[str, ...], fields: tuple[str, ...]) -> str:
