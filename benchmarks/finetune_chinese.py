@@ -42,7 +42,7 @@ from maskery.tasks.judge.tagging import span_tally
 from maskery.tasks.judge.tally import Tally
 from maskery.tasks.read.labels import labels_of
 from maskery.tasks.resolve import Splits
-from maskery.train import machine
+from maskery.train import machine, precision
 
 MODULE = "benchmarks.finetune_chinese"
 PAIR = ("text_a", "text_b")
@@ -105,7 +105,8 @@ def fine_tuned(options: argparse.Namespace, task: str, side: str, splits: Splits
     asked, run_folder, fresh = TASKS[task], options.out / f"run-{task}-{side}", options.out / f"fresh-{task}"
     model = options.model if side == "pretrained" else untrained(options.model, fresh, options.seed)
     length = min(LENGTHS.get(task, 128), longest_row(load(model)) or 512)
-    training = {"lr": options.lr, "batch": options.batch, "seed": options.seed, "save_every": 0}
+    quickest = precision.choose("auto", torch.device("cpu")).precision
+    training = {"lr": options.lr, "batch": options.batch, "seed": options.seed, "save_every": 0, "precision": quickest}
     settings = {"epochs": options.epochs, "rows": {"length": length}, "training": training}
     shutil.rmtree(run_folder, ignore_errors=True)
     assert splits.dev is not None

@@ -32,6 +32,7 @@ TINY = {
     "training.eval_every": 10,
     "training.eval_rows": 16,
     "training.save_every": 0,
+    "training.precision": "float32",  # expectations are the same on processors that compute in bfloat16
 }
 
 

@@ -10,6 +10,7 @@ from small_run import corpus_in, cut_back, lines_without_time, run_quietly, same
 
 from maskery.errors import InputError, NonFiniteError
 from maskery.objectives.cross_entropy import tied_cross_entropy
+from maskery.recipes.recipe import recipe
 from maskery.train import precision
 from maskery.train.build import build_trainer
 from maskery.train.precision import Precision, choose
@@ -62,9 +63,9 @@ def test_float16_is_refused_on_a_cpu(corpus, tmp_path):
 
 
 def test_auto_is_settled_told_and_kept(corpus, tmp_path, monkeypatch):
-    short = {"training__steps": 6, "training__save_every": 3}
+    short = {"training__steps": 6, "training__save_every": 3, "training__precision": "auto"}
     run, talk = run_quietly(tiny_recipe(**short), corpus, tmp_path / "run")
-    assert tiny_recipe().training.precision == "auto"
+    assert recipe("bert").training.precision == "auto"
     assert talk[0].startswith(f"precision: {run.recipe.training.precision} (this CPU")
     assert run.recipe.training.precision in ("float32", "bfloat16")
     monkeypatch.setattr(precision, "bfloat16_hardware", lambda: run.recipe.training.precision == "float32")

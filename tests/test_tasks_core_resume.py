@@ -11,7 +11,7 @@ import pytest
 from small_task import LABELS, KilledError, config_of, contents, examples_of, family_model, lines, quiet
 
 from maskery.checkpoint.load import load
-from maskery.errors import RecipeError, Stopped
+from maskery.errors import InputError, RecipeError, Stopped
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.model import TaskModel
 from maskery.tasks.resolve import Splits, resolve
@@ -116,3 +116,24 @@ def test_other_settings_or_examples_are_refused(model, tmp_path):
     other = Splits(examples_of("classify", 24, 1), SPLITS.dev)
     with pytest.raises(RecipeError, match="other examples"):
         run(model, tmp_path / "run", resume=True, splits=other)
+
+
+def test_in_bfloat16(model, tmp_path):
+    """The network in fewer digits, losses not: near float32's run, told, and resumed bitwise."""
+    told = []
+    run(model, tmp_path / "plain", say=told.append)
+    assert not any("precision" in line for line in told)
+    run(model, tmp_path / "whole", precision="bfloat16", say=told.append)
+    assert any(line.startswith("precision: bfloat16 (as asked") for line in told)
+    with pytest.raises(KilledError):
+        run(model, tmp_path / "killed", precision="bfloat16", watch=killing(5))
+    run(model, tmp_path / "killed", precision="bfloat16", resume=True)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    plain, few = ([line["loss"] for line in lines(tmp_path / name)] for name in ("plain", "whole"))
+    assert plain != few
+    assert few == pytest.approx(plain, rel=0.1)
+
+
+def test_float16_is_refused(model, tmp_path):
+    with pytest.raises(InputError, match="float16 is for pretraining"):
+        run(model, tmp_path / "run", precision="float16")

@@ -330,3 +330,20 @@ def test_settings_and_data_that_do_not_fit_are_told(tmp_path):
         train_encoder(small_encoder(), loss="triplet", train=lines(), out=tmp_path / "run", say=quiet)
     with pytest.raises(InputError, match="belong together"):
         train_encoder(small_encoder(), loss="simbert", train=scored(), out=tmp_path / "run", say=quiet)
+
+
+@pytest.mark.parametrize("loss", ["simcse", "cosent"])
+def test_the_network_may_have_fewer_digits_and_the_comparison_has_all(loss, tmp_path, no_waiting_for_the_disk):
+    """With a temperature of 1/20 a cosine of three digits would be noise."""
+    told, found = [], {}
+    for precision in ("float32", "bfloat16"):
+        train_encoder(
+            small_encoder("first", dropout=0.0 if loss == "cosent" else 0.1), loss=loss, train=DATA[loss](),
+            out=tmp_path / precision, say=told.append,
+            settings={"training": {"batch": 8, "lr": 1e-3, "precision": precision}},
+        )  # fmt: skip
+        text = (tmp_path / precision / "metrics.jsonl").read_text()
+        found[precision] = [json.loads(line)["loss"] for line in text.splitlines()]
+    assert sum(line.startswith("precision: bfloat16") for line in told) == 1
+    assert found["float32"] != found["bfloat16"]
+    assert found["bfloat16"] == pytest.approx(found["float32"], rel=0.1)

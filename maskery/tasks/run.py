@@ -29,6 +29,7 @@ from maskery.train.config import OPTIMIZERS
 from maskery.train.lock import locked
 from maskery.train.loop import Trainer, Update
 from maskery.train.memory import choose_micro
+from maskery.train.precision import of_tuning
 from maskery.train.run import occupied
 from maskery.train.stop import stop_requests
 
@@ -251,8 +252,9 @@ def tuning_of(made: AnyTaskModel, splits: Splits, folder: TaskFolder, say: Say) 
     say(f"micro-batch: {units} {feed.unit_name} ({micro.reason})")
     made.fits_threshold = is_open(config, splits.train)
     optimizer = OPTIMIZERS.get(training.optimizer)(trained, training)
+    precision = of_tuning(training.precision, device, say)
     trainer: Trainer[Trainable, UnitFeed] = Trainer(
-        training, feed, made.system, optimizer, [units], device=device, planned=micro.bytes
+        training, feed, made.system, optimizer, [units], device=device, planned=micro.bytes, precision=precision
     )
     return Tuning(made, folder, trainer, dev, say)
 

@@ -32,6 +32,7 @@ from maskery.tasks.pools import Pool, pool_of
 from maskery.tasks.questions import SIZES
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.tags import Tags
+from maskery.train.precision import exactly
 
 LANGUAGE = NextToken.name
 """The name of the language model's own loss, where it is trained beside the task."""
@@ -126,21 +127,22 @@ class TaskSystem(Trainable):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         parts = self._parts(batch)
-        targets = batch.targets[TASK]
-        states = self._states(parts, targets)
-        if not self.by_slot:
-            states = states.index_select(0, targets.index)
-        if self.crf is not None:
-            crf = self.crf
-            total = mean([crf.total(each, targets.extra[SIZES], targets.label) for each in self.head.draws(states)])
-        else:
-            total = self.head.total(states, lambda scores: self.loss.total(scores, _wanted(targets)))
-        sums = {TASK: total}
+        with exactly(batch.ids.device):
+            sums = {TASK: self._total(parts, batch.targets[TASK])}
         if LANGUAGE in self.weights:
             assert self.language is not None
             totals = [NextToken().total(each.network, self.language, each.hidden, each.batch) for each in parts]
             sums[LANGUAGE] = totals[0] if len(totals) == 1 else torch.stack(totals).sum()
         return sums
+
+    def _total(self, parts: list[Part], targets: Targets) -> Tensor:
+        states = self._states(parts, targets)
+        if not self.by_slot:
+            states = states.index_select(0, targets.index)
+        if self.crf is not None:
+            crf = self.crf
+            return mean([crf.total(each, targets.extra[SIZES], targets.label) for each in self.head.draws(states)])
+        return self.head.total(states, lambda scores: self.loss.total(scores, _wanted(targets)))
 
     def _parts(self, batch: Batch) -> list[Part]:
         """All rows read by the network, or those of each field by its own."""

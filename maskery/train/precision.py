@@ -7,7 +7,7 @@ number is lowered when a gradient overflows (the update is then redone) and rais
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +56,26 @@ def _on_cpu(asked: str) -> Choice:
     if bfloat16_hardware():
         return Choice("bfloat16", "this CPU computes in it")
     return Choice("float32", "this CPU has no bfloat16 arithmetic")
+
+
+def exactly(device: torch.device) -> AbstractContextManager[Any]:
+    """Out of autocast: heads and losses that stand on a network's states are computed in float32 in any case."""
+    return torch.autocast(device.type, enabled=False)
+
+
+def of_tuning(asked: str, device: torch.device, say: Callable[[str], None]) -> Precision:
+    """Of a training that begins with a model: on a CPU float32 unless another is asked for, so that a short training
+    comes to the same on every processor."""
+    if asked == "float16":
+        raise InputError(
+            "training.precision = float16 is for pretraining, which keeps the scale of its loss with the run",
+            where="training.precision",
+            repair="--set training.precision=bfloat16, or leave it out: float32",
+        )
+    chosen = choose("float32" if asked == "auto" and device.type == "cpu" else asked, device)
+    if chosen.precision != "float32":
+        say(f"precision: {chosen.precision} ({chosen.reason}); heads and losses in float32")
+    return Precision(chosen.precision)
 
 
 class Precision:

@@ -23,6 +23,7 @@ from maskery.train.config import OPTIMIZERS
 from maskery.train.lock import locked
 from maskery.train.loop import Trainer, Update
 from maskery.train.memory import choose_micro
+from maskery.train.precision import of_tuning
 from maskery.train.run import occupied
 from maskery.vectors.encoder import Encoder, say_on_stderr
 from maskery.vectors.learn.batches import VectorFeed
@@ -159,7 +160,8 @@ def _learning(learner: Learner, texts: TextSet, dev: DevSet | None, folder: Task
     cached = ", gradients cached" if system.loss.whole_batch and units < training.batch else ""
     say(f"micro-batch: {units} of {training.batch} units{cached} ({micro.reason})")
     optimizer = OPTIMIZERS.get(training.optimizer)(trained, training)
+    precision = of_tuning(training.precision, device, say)
     trainer: Trainer[VectorSystem, VectorFeed] = Trainer(
-        training, feed, system, optimizer, [units], device=device, planned=micro.bytes
+        training, feed, system, optimizer, [units], device=device, planned=micro.bytes, precision=precision
     )
     return Learning(learner, folder, trainer, dev, say)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from maskery.model.transformer import Hidden, inputs_of
 from maskery.objectives.next_token import NextToken
 from maskery.objectives.protocol import Comparing, cached_total
 from maskery.system import Trainable
+from maskery.train.precision import exactly
 from maskery.vectors.learn.batches import SIMILARITY
 from maskery.vectors.learn.losses import VectorLoss
 from maskery.vectors.model import VectorModel
@@ -70,8 +71,9 @@ class VectorSystem(Trainable):
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         hidden, vectors = self._read(batch)
         targets = batch.targets[SIMILARITY]
-        known = cached_total(vectors, targets)
-        sums = {SIMILARITY: self.loss.compare(vectors, targets).losses.sum() if known is None else known}
+        with exactly(vectors.device):
+            known = cached_total(vectors, targets)
+            sums = {SIMILARITY: self.loss.compare(vectors, targets).losses.sum() if known is None else known}
         if self.writes is not None:
             assert hidden is not None
             sums[self.question.name] = self.question.total(self.made.model.network, self.writes, hidden, batch)
@@ -100,4 +102,5 @@ class VectorSystem(Trainable):
         if self.projection is not None:
             vectors = self.projection(vectors)
         units = len(batch.targets[SIMILARITY].label)
-        return hidden, vectors.view(units, -1, vectors.shape[-1])
+        whole = vectors.to(self.made.model.network.embeddings.tokens.dtype)
+        return hidden, whole.view(units, -1, vectors.shape[-1])
