@@ -110,6 +110,32 @@ def test_rows_of_like_length_may_be_one_block(lengths, cells, monkeypatch):
     torch.testing.assert_close(gradient, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("size", [1.0, 6.0, 60.0])
+def test_in_use_it_is_the_formula(lengths, mask, size):
+    """Powers as they are, and where they would be too large the softmax; blind queries give zeros."""
+    groups = groups_of(LENGTHS[lengths])
+    masks, qkv = masks_of(groups, mask), random_qkv(groups)
+    qkv[:, : 2 * HEADS * HEAD_WIDTH] *= size**0.5
+    made = [blocks.exact(groups, masks)] + ([blocks.near(groups, HEADS, qkv.device)] if mask == "none" else [])
+    for each in made:
+        found = kernels.in_use(qkv, each, HEADS)
+        torch.testing.assert_close(found, slow(qkv, groups, masks), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("score", [-200.0, 79.0, 81.0, 1e4])
+def test_scores_too_large_for_powers_are_no_worse(score):
+    """All alike and far from zero: every key weighs the same."""
+    groups = groups_of([6, 4])
+    qkv = random_qkv(groups)
+    qkv[:, : HEADS * HEAD_WIDTH] = score * HEAD_WIDTH**-0.5
+    qkv[:, HEADS * HEAD_WIDTH : 2 * HEADS * HEAD_WIDTH] = 1.0
+    for made in (blocks.near(groups, HEADS, qkv.device), blocks.exact(groups, [None, None])):
+        found = kernels.in_use(qkv, made, HEADS)
+        torch.testing.assert_close(found, slow(qkv, groups, [None, None]), rtol=1e-4, atol=1e-5)
+
+
 def test_rows_of_one_block_ask_alike_or_not_as_one():
     groups = groups_of([3, 4, 5])
     (whole,) = blocks.near(groups, HEADS, torch.device("cpu"))

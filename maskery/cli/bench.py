@@ -42,7 +42,7 @@ def bench(
 
 
 def _texts(file: Path | None, most: int) -> list[str]:
-    """So many lines of a file, or of the demo's; fewer are read again from the beginning."""
+    """So many lines of a file, or of the demo's, which are read again from the beginning where they are too few."""
     from itertools import chain, cycle, islice
     from pydoc_data.topics import topics
 
@@ -111,6 +111,7 @@ def _print(found: dict[str, Any], ways: list[Way]) -> None:
     results().print(table)
     for way in ways:
         if way.reason:
-            results().print(f"{way.name}: {way.reason}", soft_wrap=True)
+            told = way.reason if way.reason.startswith(way.name) else f"{way.name}: {way.reason}"
+            results().print(told, soft_wrap=True)
     for line in found["said"]:
         results().print(line, soft_wrap=True)

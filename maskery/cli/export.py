@@ -23,7 +23,7 @@ def export(
     """Write a model in the layout of Hugging Face, without what only a run needs, or as ONNX. What cannot be held is
     refused."""
     if out.suffix == ".onnx":
-        _onnx(model, out, family, as_json)
+        _onnx(model, out, family, allow_pickle, as_json)
         return
     from maskery.checkpoint.exporting import export_model
     from maskery.checkpoint.load import load
@@ -38,14 +38,14 @@ def export(
     emit_json(facts) if as_json else _print(facts)
 
 
-def _onnx(model: str, out: Path, family: str | None, as_json: bool) -> None:
+def _onnx(model: str, out: Path, family: str | None, allow_pickle: bool, as_json: bool) -> None:
     from maskery.cli.output import emit_json, results, say
     from maskery.compress.onnx_encoder import write_onnx
     from maskery.errors import InputError
 
     if family is not None:
         raise InputError("--family names a layout of folders, and ONNX is a file", repair="leave --family out")
-    made = write_onnx(model, out, say=say)
+    made = write_onnx(model, out, allow_pickle=allow_pickle, say=say)
     facts: dict[str, Any] = {"source": model, "out": str(out), "inputs": made.inputs, "outputs": made.outputs}
     facts["difference"] = made.difference
     if as_json:

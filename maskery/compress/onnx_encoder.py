@@ -49,12 +49,15 @@ class Written:
     """The largest in all shapes, or None where it could not be measured."""
 
 
-def write_onnx(model: str | os.PathLike[str], out: str | os.PathLike[str], *, say: Say = print) -> Written:
+def write_onnx(
+    model: str | os.PathLike[str], out: str | os.PathLike[str], *, allow_pickle: bool = False, say: Say = print
+) -> Written:
     """Write a folder's model as ONNX, with its vectors where the folder says how slots are pooled."""
     target = Path(out)
     files.require_new_file(target)
-    made = Encoder(model, pool=None if is_encoder(Path(model)) else "mean", device="cpu", say=say).made
     pools = is_encoder(Path(model))
+    pool = None if pools else "mean"
+    made = Encoder(model, pool=pool, device="cpu", allow_pickle=allow_pickle, say=say).made
     data = onnx_of(made, pools=pools)
     inputs = input_names(made)
     difference = None

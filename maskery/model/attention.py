@@ -92,8 +92,11 @@ class Attention(nn.Module):
         qkv = self.project(x, 0, 3) if quick is None else quick.inputs(x)
         names = {_kernel(group, plan, scheme, x.device) for group in plan.layout.groups}
         if names <= {"packed"} and not plan.capture:
+            blocks = plan.blocks(self.heads)
+            if not (torch.is_grad_enabled() or level(plan.dropout)):
+                return kernels.in_use(qkv, blocks, self.heads), None
             mixed: Tensor = kernels.PackedAttention.apply(  # type: ignore[no-untyped-call]
-                qkv, plan.blocks(self.heads), self.heads, plan.dropout
+                qkv, blocks, self.heads, plan.dropout
             )
             return mixed, None
         if names == {"distance"} and isinstance(scheme, Relative):
