@@ -35,7 +35,7 @@ from maskery.extras import optional
 from maskery.model.int8 import BytesProduct
 from maskery.model.int8 import levels as int8_levels
 from maskery.model.products import FloatProduct, Product, has_kernels
-from maskery.vectors.arithmetic import ARITHMETICS, Arithmetic
+from maskery.vectors.arithmetic import ARITHMETICS, TOKENS, Arithmetic
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.model import VectorModel
 from maskery.vectors.rows import TextRows, batches
@@ -135,7 +135,7 @@ def _with_bytes(data: bytes) -> bytes:
 
 def _padded(rows: TextRows, pad: int) -> Iterator[tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]]:
     """The batches of an encoder as grids, padded to their longest row."""
-    for numbers in batches(rows):
+    for numbers in batches(rows, TOKENS["plain"]):
         lengths = rows.length[numbers]
         real = np.arange(int(lengths.max())) < lengths[:, None]
         places = (rows.start[numbers][:, None] + np.arange(real.shape[1]))[real]

@@ -16,6 +16,9 @@ from maskery.model.stack import Stack
 
 Arithmetic = Literal["float32", "int8", "plain"]
 ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
+TOKENS: dict[Arithmetic, int] = {"float32": 4096, "int8": 1024, "plain": 4096}
+"""Slots of a batch: enough for quick products, and of whole numbers, whose time goes into passes between the products,
+no more than stays in a processor's cache."""
 
 
 def check_arithmetic(name: str) -> Arithmetic:

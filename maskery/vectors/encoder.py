@@ -29,7 +29,7 @@ from torch import nn
 from maskery.errors import ArgumentError, InputError
 from maskery.model.products import Products
 from maskery.vectors.after.base import AFTER, After
-from maskery.vectors.arithmetic import Arithmetic, check_arithmetic, products_in
+from maskery.vectors.arithmetic import TOKENS, Arithmetic, check_arithmetic, products_in
 from maskery.vectors.folder import write_encoder
 from maskery.vectors.model import VectorModel
 from maskery.vectors.opening import Say, opened
@@ -232,7 +232,7 @@ class Encoder:
     def _vectors(self, rows: TextRows, told: Told) -> NDArray[np.float32]:
         found = np.empty((len(rows), self.dimensions), dtype=np.float32)
         made, pad = self.made, self.made.tokenizer.specials.pad
-        for numbers in batches(rows):
+        for numbers in batches(rows, TOKENS[self.arithmetic]):
             offset = made.model.config.position_offset
             inputs = inputs_of_rows(rows, numbers, pad, offset, made.device, self.products)
             part = made(inputs, rows.skip).float().cpu().numpy()

@@ -22,8 +22,6 @@ from maskery.rows.ragged import EndToEnd
 from maskery.tasks.framing.frame import Frame
 from maskery.text.tokenizer import Tokenizer
 
-TOKENS = 4096
-"""Slots of a batch: large enough for quick multiplications, small enough for the cache of a processor."""
 _LONG = 16
 """Characters a slot beyond which a text is tokenised only as far as it is read."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -119,7 +117,7 @@ def _first_of_each(lengths: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArr
     return np.repeat(begin, kept) + number
 
 
-def batches(rows: TextRows, tokens: int = TOKENS) -> Iterator[NDArray[np.int64]]:
+def batches(rows: TextRows, tokens: int) -> Iterator[NDArray[np.int64]]:
     """The numbers of the rows of each batch: the longest first, so that too little memory shows at once."""
     lengths = rows.length
     order = np.argsort(-lengths, kind="stable")
