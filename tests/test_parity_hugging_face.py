@@ -107,8 +107,9 @@ def test_states_and_heads(pair, side):
     for head in ours.heads:
         with torch.no_grad():
             mine = ours.scores(head, ids, mask, segments)
+            same = ours.logits(ids, mask, segments) if head == "masked_token" else mine
         if head == "masked_token":
-            torch.testing.assert_close(mine, ours.logits(ids, mask, segments), atol=0, rtol=0)
+            torch.testing.assert_close(mine, same, atol=0, rtol=0)
             other = expected.get("logits", expected.get("prediction_logits"))
         elif head == "answer_span":
             other = torch.stack((expected.start_logits, expected.end_logits), dim=-1)
