@@ -38,7 +38,7 @@ from maskery.model.products import FloatProduct, Product, has_kernels
 from maskery.vectors.arithmetic import ARITHMETICS, TOKENS, Arithmetic
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.model import VectorModel
-from maskery.vectors.rows import TextRows, batches
+from maskery.vectors.rows import TextRows, batches, grid_of_rows
 from maskery.vectors.similarity import unit
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -136,21 +136,17 @@ def _with_bytes(data: bytes) -> bytes:
 def _padded(rows: TextRows, pad: int) -> Iterator[tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]]:
     """The batches of an encoder as grids, padded to their longest row."""
     for numbers in batches(rows, TOKENS["plain"]):
-        lengths = rows.length[numbers]
-        real = np.arange(int(lengths.max())) < lengths[:, None]
-        places = (rows.start[numbers][:, None] + np.arange(real.shape[1]))[real]
-        ids, segments = np.full(real.shape, pad, dtype=np.int64), np.zeros(real.shape, dtype=np.int64)
-        ids[real] = rows.ids[places]
-        if rows.segments is not None:
-            segments[real] = rows.segments[places]
-        yield numbers, {IDS: ids, MASK: real.astype(np.int64), SEGMENTS: segments}
+        grid = grid_of_rows(rows, numbers, pad)
+        yield numbers, {IDS: grid.ids, MASK: grid.real.astype(np.int64), SEGMENTS: grid.segments}
 
 
 @torch.inference_mode()
 def product_speeds(width: int, feedforward: int, rows: int = 2048, rounds: int = 7) -> dict[str, float]:
     """Multiplications and additions a second of a feed-forward product, by arithmetic: why one way is the quickest."""
-    weight = torch.randn(feedforward, width) * 0.02
-    x = torch.randn(rows, width)
+    weight, x = (
+        torch.full((feedforward, width), 0.02),
+        torch.ones(rows, width),
+    )  # products take as long with any numbers
     ways: dict[str, Product] = {"plain": lambda x: F.linear(x, weight)}
     if has_kernels():
         ways["float32"] = FloatProduct(weight, None, "none")

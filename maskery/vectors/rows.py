@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -131,15 +131,15 @@ def batches(rows: TextRows, tokens: int) -> Iterator[NDArray[np.int64]]:
         first = last
 
 
-def inputs_of_rows(
-    rows: TextRows,
-    numbers: NDArray[np.int64],
-    pad: int,
-    offset: int,
-    device: torch.device,
-    products: Products | None = None,
-) -> Inputs:
-    """What the network reads; `offset`: the number of the first position; `products`: what it multiplies with."""
+class Grid(NamedTuple):
+    """Some rows side by side, padded to the longest of them; all (B,T)."""
+
+    ids: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    real: NDArray[np.bool_]
+
+
+def grid_of_rows(rows: TextRows, numbers: NDArray[np.int64], pad: int) -> Grid:
     lengths = rows.length[numbers]
     width = int(lengths.max())
     real = np.arange(width) < lengths[:, None]
@@ -149,7 +149,20 @@ def inputs_of_rows(
     segments = np.zeros(real.shape, dtype=np.int64)
     if rows.segments is not None:
         segments[real] = rows.segments[places]
-    positions = torch.arange(offset, offset + width, device=device).expand(len(numbers), width)
+    return Grid(ids, segments, real)
+
+
+def inputs_of_rows(
+    rows: TextRows,
+    numbers: NDArray[np.int64],
+    pad: int,
+    offset: int,
+    device: torch.device,
+    products: Products | None = None,
+) -> Inputs:
+    """What the network reads; `offset`: the number of the first position; `products`: what it multiplies with."""
+    ids, segments, real = grid_of_rows(rows, numbers, pad)
+    positions = torch.arange(offset, offset + ids.shape[1], device=device).expand(ids.shape)
     return Inputs(
         ids=torch.from_numpy(ids).to(device),
         layout=layout_of(torch.from_numpy(real).to(device)),
