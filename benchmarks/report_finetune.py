@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,40 +10,23 @@ import numpy as np
 Cells = list[list[str]]
 POINTS, SHARE = -1.0, 0.6
 """What is aimed at: at most a point worse, at most so much of the other's time."""
+TASKS = ("SST2", "MRPC", "CoLA", "RTE", "STSB")
+OURS = ("ours", "ours_bfloat16")
 FILES = {
     "finetune": "finetune_english.json",
+    "finetune_time": "finetune_english.json",
     "finetune_said": "finetune_english.json",
     "finetune_chinese": "finetune_chinese.json",
     "finetune_chinese_said": "finetune_chinese.json",
 }
 HEADS = {
     "finetune": {
-        "en": [
-            "task",
-            "rows",
-            "metric",
-            "ours",
-            "Trainer",
-            "difference",
-            "ours, s",
-            "Trainer, s",
-            "time",
-            "training alone",
-            "to like lengths",
-        ],
-        "zh": [
-            "任务",
-            "行数",
-            "指标",
-            "我们",
-            "Trainer",
-            "差",
-            "我们 秒",
-            "Trainer 秒",
-            "时间比",
-            "只算训练",
-            "对相近长度",
-        ],
+        "en": ["task", "rows", "metric", "Trainer", "ours", "difference", "ours, bfloat16", "difference"],
+        "zh": ["任务", "行数", "指标", "Trainer", "我们", "差", "我们，bfloat16", "差"],
+    },
+    "finetune_time": {
+        "en": ["sides", *TASKS, "all, s", "all", "training alone"],
+        "zh": ["双方", *TASKS, "总秒数", "全部", "只算训练"],
     },
     "finetune_chinese": {
         "en": ["task", "examples", "metric", "pretrained", "untrained", "TF-IDF", "to untrained", "to TF-IDF"],
@@ -61,20 +44,53 @@ def finetune(found: dict[str, Any], language: str) -> Cells:
 
 
 def _english(row: dict[str, Any], metric: str, language: str) -> list[str]:
-    sides = [[100 * each[side]["metrics"][metric] for each in row["seeds"]] for side in ("ours", "trainer")]
-    differences = [one - other for one, other in zip(*sides, strict=True)]
-    head = [row["task"], f"{row['rows'][0]:,} / {row['rows'][1]:,}", METRICS[language][metric]]
-    cells = [*head, *(each_seed(each) for each in sides), each_seed(differences, "+")]
-    if metric != row["metrics"][0]:
-        return [*cells, "", "", "", "", ""]
-    seconds = [np.mean([each[side]["seconds"]["total"] for each in row["seeds"]]) for side in ("ours", "trainer")]
-    ratios = [row["training_ratio"], row["grouped_ratio"]]
-    shown = ["" if each is None else f"{each:.2f}" for each in ratios]
-    return [*cells, *(f"{each:,.0f}" for each in seconds), f"**{row['ratio']:.2f}**", *shown]
+    cells = [row["task"], f"{row['rows'][0]:,} / {row['rows'][1]:,}", METRICS[language][metric]]
+    cells.append(each_seed(_points(row, "trainer", metric)))
+    for side in OURS:
+        both = [each for each in row["seeds"] if side in each and "trainer" in each]
+        differences = [100 * (each[side]["metrics"][metric] - each["trainer"]["metrics"][metric]) for each in both]
+        cells += [each_seed(_points(row, side, metric)), each_seed(differences, "+")]
+    return cells
+
+
+def _points(row: dict[str, Any], side: str, metric: str) -> list[float]:
+    return [100 * each[side]["metrics"][metric] for each in row["seeds"] if side in each]
+
+
+def finetune_time(found: dict[str, Any], language: str) -> Cells:
+    """A line for each two sides: the ratio on each task, over all of them, and of the training alone."""
+    cells = []
+    for pair, by_task in _by_pair(found).items():
+        names = [_SIDES[language][side] for side in pair]
+        ratios = [f"{by_task[task]['total']:.2f}" if task in by_task else "" for task in TASKS]
+        whole = [over_all(by_task.values(), what) for what in ("total", "training")]
+        seconds = " / ".join(f"{each:,.0f}" for each in whole[0][1])
+        cells.append([" / ".join(names), *ratios, seconds, f"**{whole[0][0]:.2f}**", f"{whole[1][0]:.2f}"])
+    return cells
+
+
+Pair = tuple[str, str]
+
+
+def _by_pair(found: dict[str, Any]) -> dict[Pair, dict[str, Any]]:
+    """Two sides -> task -> the ratio of their times."""
+    pairs: dict[Pair, dict[str, Any]] = {}
+    for row in found["tasks"]:
+        for ratio in row["ratios"]:
+            pairs.setdefault((ratio["of"], ratio["to"]), {})[row["task"]] = ratio
+    return pairs
+
+
+def over_all(ratios: Iterable[dict[str, Any]], what: str) -> tuple[float, list[float]]:
+    """The ratio of the sums, and the sums."""
+    sums = [float(sum(each)) for each in zip(*(ratio[f"{what}_seconds"] for ratio in ratios), strict=True)]
+    return sums[0] / sums[1], sums
 
 
 def each_seed(values: Sequence[float], sign: str = "") -> str:
     """The mean, and each seed."""
+    if not values:
+        return ""
     return f"**{np.mean(values):{sign}.2f}** ({' '.join(f'{each:{sign}.2f}' for each in values)})"
 
 
@@ -105,29 +121,25 @@ def in_points(difference: dict[str, Any] | None) -> str:
 
 
 def finetune_said(found: dict[str, Any], language: str) -> str:
-    rows, words = found["tasks"], _ENGLISH[language]
-    many = sorted({len(row["seeds"]) for row in rows})
-    said = [words["seeds"].format(many=" - ".join(map(str, dict.fromkeys((many[0], many[-1])))))]
-    ahead = [row["task"] for row in rows if min(row["differences"]) > 0]
-    behind = [row["task"] for row in rows if max(row["differences"]) < 0]
-    either = [row["task"] for row in rows if row["task"] not in (*ahead, *behind)]
-    said += _named(words, language, ahead=ahead, behind=behind, either=either)
-    worse = [row["task"] for row in rows if 100 * row["difference"] <= POINTS]
-    said += _named(words, language, worse=worse) or [words["none_worse"]]
-    for which, name in (("ratio", "time"), ("grouped_ratio", "grouped")):
-        asked = [row for row in rows if row[which] is not None]
-        slow = [f"{row['task']} ({row[which]:.2f})" for row in asked if row[which] > SHARE]
-        if asked:
-            said.append(words[name].format(ratio=_whole(asked, "trainer" if name == "time" else "grouped")))
-            said += _named(words, language, slow=slow) or [words["none_slow"]]
+    words, said = _ENGLISH[language], []
+    for side in OURS:
+        rows = [(row["task"], row["differences"][side]) for row in found["tasks"] if row["differences"][side]]
+        if not rows:
+            continue
+        many = " - ".join(dict.fromkeys(str(pick(len(each) for _, each in rows)) for pick in (min, max)))
+        said.append(words["side"].format(side=_SIDES[language][side], many=many))
+        ahead = [task for task, each in rows if min(each) > 0]
+        behind = [task for task, each in rows if max(each) < 0]
+        either = [task for task, _ in rows if task not in (*ahead, *behind)]
+        said += _named(words, language, ahead=ahead, behind=behind, either=either)
+        worse = [f"{task} ({100 * np.mean(each):+.2f})" for task, each in rows if 100 * np.mean(each) <= POINTS]
+        said += _named(words, language, worse=worse) or [words["none_worse"]]
+    for pair, by_task in _by_pair(found).items():
+        one, other = (_SIDES[language][side] for side in pair)
+        ratio = over_all(by_task.values(), "total")[0]
+        words_for = "quick" if ratio <= SHARE else "slow"
+        said.append(words[words_for].format(one=one, other=other, ratio=f"{ratio:.2f}"))
     return words["gap"].join(said)
-
-
-def _whole(rows: Sequence[dict[str, Any]], side: str) -> str:
-    """Our seconds by the other's, over all tasks and the seeds that both have."""
-    both = [each for row in rows for each in row["seeds"] if side in each]
-    mine, others = (sum(each[name]["seconds"]["total"] for each in both) for name in ("ours", side))
-    return f"{mine / others:.2f}"
 
 
 def finetune_chinese_said(found: dict[str, Any], language: str) -> str:
@@ -148,32 +160,44 @@ def _named(words: dict[str, str], language: str, **tasks: Sequence[str]) -> list
     return [words[name].format(tasks=comma.join(names)) for name, names in tasks.items() if names]
 
 
+_SIDES = {
+    "en": {
+        "ours": "ours",
+        "ours_bfloat16": "ours in bfloat16",
+        "trainer": "Trainer",
+        "grouped": "Trainer by length",
+        "grouped_bfloat16": "Trainer by length in bfloat16",
+    },
+    "zh": {
+        "ours": "我们",
+        "ours_bfloat16": "我们（bfloat16）",
+        "trainer": "Trainer",
+        "grouped": "按长度成批的 Trainer",
+        "grouped_bfloat16": "按长度成批的 Trainer（bfloat16）",
+    },
+}
 _ENGLISH = {
     "en": {
         "gap": " ",
-        "seeds": "Seeds: {many}.",
-        "ahead": "Ours is ahead with every seed on {tasks}.",
-        "behind": "Trainer is ahead with every seed on {tasks}.",
-        "either": "Now one, now the other is ahead on {tasks}.",
-        "worse": "The mean difference is a point or more against us on {tasks}.",
-        "none_worse": "The mean difference is nowhere a point against us.",
-        "time": "Ours takes {ratio} of Trainer's time over all.",
-        "grouped": "Against batches of like lengths it takes {ratio}.",
-        "slow": "More than the 0.6 that we aim at: {tasks}.",
-        "none_slow": "That is within the 0.6 that we aim at, on every task.",
+        "side": "Quality, {side} (seeds: {many}):",
+        "ahead": "ahead of Trainer with every seed on {tasks};",
+        "behind": "behind it with every seed on {tasks};",
+        "either": "now ahead, now behind on {tasks};",
+        "worse": "the mean difference is a point or more against us on {tasks}.",
+        "none_worse": "the mean difference is nowhere a point against us.",
+        "quick": "Time, {one} by {other}: {ratio}, within the 0.6 that we aim at.",
+        "slow": "Time, {one} by {other}: {ratio}, more than the 0.6 that we aim at.",
     },
     "zh": {
         "gap": "",
-        "seeds": "种子数：{many}。",
-        "ahead": "每个种子都是我们领先的任务：{tasks}。",
-        "behind": "每个种子都是 Trainer 领先的任务：{tasks}。",
-        "either": "互有先后的任务：{tasks}。",
-        "worse": "平均差使我们落后一个百分点或更多的任务：{tasks}。",
+        "side": "质量，{side}（种子数：{many}）：",
+        "ahead": "每个种子都领先于 Trainer 的任务是 {tasks}；",
+        "behind": "每个种子都落后的任务是 {tasks}；",
+        "either": "互有先后的任务是 {tasks}；",
+        "worse": "平均差使我们落后一个百分点或更多的任务是 {tasks}。",
         "none_worse": "没有任务的平均差使我们落后一个百分点。",
-        "time": "总时间是 Trainer 的 {ratio}。",
-        "grouped": "与相近长度成批的 Trainer 相比是 {ratio}。",
-        "slow": "超过我们的目标 0.6：{tasks}。",
-        "none_slow": "每个任务都在我们的目标 0.6 以内。",
+        "quick": "时间，{one}比{other}：{ratio}，在我们的目标 0.6 以内。",
+        "slow": "时间，{one}比{other}：{ratio}，超过我们的目标 0.6。",
     },
 }
 _CHINESE = {
@@ -196,7 +220,7 @@ _CHINESE = {
         "tfidf_equal": "与 TF-IDF 分不出高下的任务：{tasks}。",
     },
 }
-TABLES = {"finetune": finetune, "finetune_chinese": finetune_chinese}
+TABLES = {"finetune": finetune, "finetune_time": finetune_time, "finetune_chinese": finetune_chinese}
 SAID: dict[str, Callable[[dict[str, Any], str], str]] = {
     "finetune_said": finetune_said,
     "finetune_chinese_said": finetune_chinese_said,

@@ -18,7 +18,7 @@ from maskery.errors import InputError
 from maskery.tasks.resolve import Splits
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
-EVERY_SIDE = ["ours", "trainer", "grouped"]
+EVERY_SIDE = list(finetune_sides.SIDES)
 needs_trainer = pytest.mark.skipif(find_spec("accelerate") is None, reason="Trainer needs accelerate")
 
 
@@ -60,10 +60,10 @@ def test_a_file_is_found_by_its_name(tmp_path):
 
 def test_sides_take_turns_in_being_first():
     found = finetune_english.places(["A", "B"], [0, 1], EVERY_SIDE, [0])
-    assert len(found) == len(set(found)) == 2 * (3 + 2)
-    assert {seed for _, seed, side in found if side == "grouped"} == {0}
+    assert len(found) == len(set(found)) == 2 * (5 + 3)
+    assert {seed for _, seed, side in found if side.startswith("grouped")} == {0}
     firsts = [next(side for task, seed, side in found if (task, seed) == each) for each in (("A", 0), ("B", 0))]
-    assert firsts == ["ours", "grouped"]
+    assert firsts == ["ours", "grouped_bfloat16"]
     assert next(side for task, seed, side in found if (task, seed) == ("A", 1)) == "trainer"
 
 
@@ -75,6 +75,7 @@ def cell_of(place, value, seconds, options):
     metrics = dict.fromkeys(finetune_english.METRICS[task], value)
     times = {"total": seconds, "training": seconds / 2, "step": 0.1, "processor": seconds}
     made = {"task": task, "seed": seed, "side": side, "settings": finetune_english.described(options)}
+    made |= {"processor": "toy"}
     return made | {"metrics": metrics, "rows": [100, 10], "tokens": 7, "steps": 5, "seconds": times}
 
 
@@ -92,8 +93,8 @@ def measured(monkeypatch):
         options = finetune_english.parser().parse_args(arguments)
         place = (options.cell[0], int(options.cell[1]), options.cell[2])
         asked.append(place)
-        value = {"ours": 0.8, "trainer": 0.78, "grouped": 0.7}[place[2]] + place[1] / 100
-        seconds = {"ours": 30.0, "trainer": 60.0, "grouped": 40.0}[place[2]]
+        value = {"ours": 0.8, "trainer": 0.78}.get(place[2], 0.7) + place[1] / 100
+        seconds = {"ours": 30.0, "trainer": 60.0}.get(place[2], 40.0)
         cell = cell_of(place, value, seconds, options)
         finetune_english.path_of(options.out, place).write_text(json.dumps(cell))
 
@@ -105,7 +106,7 @@ def measured(monkeypatch):
 def test_a_stopped_benchmark_goes_on_with_what_is_missing(tmp_path, measured):
     options = options_of(tmp_path, "--tasks", "SST2", "CoLA", "--seeds", "0", "1")
     finetune_english.run(options)
-    assert len(measured) == 10
+    assert len(measured) == 2 * (5 + 3)
     first = json.loads((tmp_path / "found.json").read_text())
     measured.clear()
     (tmp_path / "out/CoLA-1-ours.json").unlink()
@@ -133,53 +134,76 @@ def test_an_estimate_counts_what_is_missing(tmp_path, measured, capsys):
     assert not list((tmp_path / "out").glob("*.json"))
 
 
-def test_seeds_are_paired_and_those_that_lack_a_side_left_out(tmp_path):
+MADE = [
+    (("SST2", 0, "ours"), 0.90, 10.0),
+    (("SST2", 0, "trainer"), 0.91, 20.0),
+    (("SST2", 0, "grouped"), 0.5, 16.0),
+    (("SST2", 1, "ours"), 0.94, 14.0),
+    (("SST2", 1, "trainer"), 0.91, 28.0),
+    (("SST2", 2, "ours"), 0.10, 99.0),
+    (("RTE", 0, "trainer"), 0.5, 1.0),
+]
+
+
+def made_rows(tmp_path, made=MADE):
     options = options_of(tmp_path)
-    made = [
-        (("SST2", 0, "ours"), 0.90, 10.0),
-        (("SST2", 0, "trainer"), 0.91, 20.0),
-        (("SST2", 0, "grouped"), 0.5, 16.0),
-        (("SST2", 1, "ours"), 0.94, 14.0),
-        (("SST2", 1, "trainer"), 0.91, 28.0),
-        (("SST2", 2, "ours"), 0.10, 99.0),
-        (("RTE", 0, "trainer"), 0.5, 1.0),
-    ]
-    cells = {place: cell_of(place, value, seconds, options) for place, value, seconds in made}
-    (row,) = finetune_english.compared(cells)
+    return finetune_english.compared({place: cell_of(place, *numbers, options) for place, *numbers in made})
+
+
+def test_seeds_are_paired_and_those_that_lack_a_side_left_out(tmp_path):
+    (row,) = made_rows(tmp_path)
     assert row["task"] == "SST2"
-    assert row["differences"] == pytest.approx([-0.01, 0.03])
-    assert row["difference"] == pytest.approx(0.01)
-    assert [row["ratio"], row["training_ratio"]] == [0.5, 0.5]
-    assert row["grouped_ratio"] == pytest.approx(10 / 16), "only the seed that has both"
-    table = report.markdown("finetune", "en", {"finetune": {"tasks": [row]}})
-    assert "**92.00** (90.00 94.00)" in table
+    assert row["differences"]["ours"] == pytest.approx([-0.01, 0.03])
+    assert row["differences"]["ours_bfloat16"] == []
+    (to_trainer, to_grouped) = row["ratios"]
+    assert [to_trainer["total"], to_trainer["training"], to_trainer["seeds"]] == [0.5, 0.5, [0, 1]]
+    assert to_grouped["total"] == pytest.approx(10 / 16), "only the seed that has both"
+    found = {"tasks": [row]}
+    table = report.markdown("finetune", "en", {"finetune": found})
+    assert "| **91.00** (91.00 91.00) |" in table
     assert "**+1.00** (-1.00 +3.00)" in table
-    assert "| **0.50** | 0.50 | 0.62 |" in table
     assert len({line.count("|") for line in table.splitlines()}) == 1
+    table = report.markdown("finetune_time", "en", {"finetune_time": found})
+    assert "| ours / Trainer | 0.50 |  |  |  |  | 24 / 48 | **0.50** | 0.50 |" in table
+    assert "| ours / Trainer by length | 0.62 |" in table
 
 
-def told_of(differences, ratio, grouped):
-    seconds = {"ours": {"seconds": {"total": ratio}}, "trainer": {"seconds": {"total": 1.0}}}
-    row = {"task": "RTE", "differences": differences, "difference": sum(differences) / len(differences)}
-    row |= {"ratio": ratio, "grouped_ratio": grouped, "seeds": [seconds for _ in differences]}
-    if grouped is not None:
-        row["seeds"][0] |= {"grouped": {"seconds": {"total": ratio / grouped}}}
+def test_times_of_two_processors_are_no_comparison(tmp_path, monkeypatch):
+    options = options_of(tmp_path)
+    cells = {place: cell_of(place, *numbers, options) for place, *numbers in MADE}
+    cells["SST2", 1, "trainer"]["processor"] = "another"
+    (row,) = finetune_english.compared(cells)
+    assert row["differences"]["ours"] == pytest.approx([-0.01, 0.03]), "answers are"
+    assert row["ratios"][0]["seeds"] == [0]
+
+
+def test_the_whole_is_the_ratio_of_the_sums(tmp_path):
+    rows = made_rows(tmp_path, [*MADE, (("RTE", 0, "ours"), 0.5, 3.0)])
+    pairs = report_finetune._by_pair({"tasks": rows})
+    ratio, sums = report_finetune.over_all(pairs["ours", "trainer"].values(), "total")
+    assert sums == [10 + 14 + 3, 20 + 28 + 1]
+    assert ratio == pytest.approx(27 / 49)
+
+
+def told_of(differences, ratio, pair=("ours", "trainer")):
+    ratios = [{"of": pair[0], "to": pair[1], "total": ratio, "total_seconds": [ratio, 1.0]}]
+    row = {"task": "RTE", "differences": {"ours": differences, "ours_bfloat16": []}, "ratios": ratios}
     return {language: report_finetune.finetune_said({"tasks": [row]}, language) for language in ("en", "zh")}
 
 
 def test_sentences_say_who_is_ahead_and_who_is_slow():
-    found = told_of([0.01, 0.02], 0.5, 0.8)["en"]
-    assert "Ours is ahead with every seed on RTE." in found
+    found = told_of([0.01, 0.02], 0.5)["en"]
+    assert "Quality, ours (seeds: 2): ahead of Trainer with every seed on RTE;" in found
     assert "nowhere a point against us" in found
-    assert "Ours takes 0.50 of Trainer's time over all. That is within the 0.6" in found
-    assert "takes 0.80. More than the 0.6 that we aim at: RTE (0.80)." in found
-    found = told_of([-0.03, -0.01], 0.7, None)
-    assert "Trainer is ahead with every seed on RTE." in found["en"]
-    assert "a point or more against us on RTE" in found["en"]
-    assert "like lengths" not in found["en"]
-    assert "每个种子都是 Trainer 领先的任务：RTE。" in found["zh"]
-    assert "超过我们的目标 0.6：RTE (0.70)。" in found["zh"]
-    assert "now the other is ahead on RTE" in told_of([-0.01, 0.01], 0.5, None)["en"]
+    assert "Time, ours by Trainer: 0.50, within the 0.6" in found
+    assert "bfloat16" not in found
+    found = told_of([-0.03, -0.01], 0.7, ("ours_bfloat16", "grouped"))
+    assert "behind it with every seed on RTE;" in found["en"]
+    assert "a point or more against us on RTE (-2.00)." in found["en"]
+    assert "Time, ours in bfloat16 by Trainer by length: 0.70, more than the 0.6" in found["en"]
+    assert "每个种子都落后的任务是 RTE；" in found["zh"]
+    assert "0.70，超过我们的目标 0.6。" in found["zh"]
+    assert "now ahead, now behind on RTE" in told_of([-0.01, 0.01], 0.5)["en"]
 
 
 @pytest.mark.parametrize("language", report.PAGES)
@@ -251,7 +275,7 @@ def test_our_side_is_measured(toy, tmp_path):
 @pytest.mark.parametrize("task", ["classify", "regress"])
 def test_trainer_is_measured_on_as_many_tokens(toy, tmp_path, task):
     mine = finetune_sides.measured("ours", toy_cell(toy, tmp_path, task))
-    for side in ("trainer", "grouped"):
+    for side in ("ours_bfloat16", "trainer", "grouped", "grouped_bfloat16"):
         found = finetune_sides.measured(side, toy_cell(toy, tmp_path, task))
         for key in ("tokens", "steps", "rows"):
             assert found[key] == mine[key]
