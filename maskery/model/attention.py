@@ -10,7 +10,6 @@ Shapes: N packed slots, P slots of a second stream, D width, H heads, K head wid
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.model import kernels
@@ -19,7 +18,7 @@ from maskery.model.config import Shape
 from maskery.model.distances import DistanceAttention
 from maskery.model.dropout import level
 from maskery.model.layout import Group, Layout
-from maskery.model.linear import Linear
+from maskery.model.linear import Linear, linear
 from maskery.model.meeting import Meeting
 from maskery.model.parts import Part
 from maskery.model.past import Cache, from_the_right, joined, lengths_of
@@ -51,7 +50,7 @@ class Attention(nn.Module):
         width = x.shape[1]
         weight = self.inputs[first:last].reshape((last - first) * width, width)
         bias = None if self.inputs_bias is None else self.inputs_bias[first:last].reshape(-1)
-        return F.linear(x, weight, bias)
+        return linear(x, weight, bias)
 
     def forward(
         self,
