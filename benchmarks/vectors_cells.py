@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from benchmarks import vectors_data
@@ -25,6 +26,7 @@ from maskery import files
 from maskery.checkpoint.load import load
 from maskery.errors import InputError
 from maskery.inspection.bootstrap import interval, resamples
+from maskery.train import precision
 from maskery.vectors.after.base import After
 from maskery.vectors.after.centring import Centring
 from maskery.vectors.after.flow import Flow
@@ -132,7 +134,8 @@ def trained(
 ) -> Encoder:
     """The encoder at the end of its epochs; `folder` is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
-    training = {"lr": options.lr, "seed": seed, "save_every": 0} | settings.pop("training", {})
+    quickest = precision.choose("auto", torch.device("cpu")).precision
+    training = {"lr": options.lr, "seed": seed, "save_every": 0, "precision": quickest} | settings.pop("training", {})
     asked = {"length": options.length, **settings, "training": training}
     return train_encoder(model, loss=loss, train=train, out=folder, settings=asked, say=say_on_stderr)
 
