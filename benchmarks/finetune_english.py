@@ -10,8 +10,9 @@ there for their time: only with the first seed, unless --grouped-seeds says othe
 
 Sides take turns; each cell (task, seed, side) has a process of its own and a file in --out, so that a stopped benchmark
 goes on, on another machine too if the cells of a task and a seed are all of one. --tasks, --seeds, --sides do a part.
-`--estimate 10` measures ten steps of each side on each task and says how long what is missing would take. Written:
-benchmarks/results/finetune_english.json.
+Times of cells that were not measured alone say nothing: where several of these commands run at once, each on its own
+cores, --beside says so, and their cells count for quality only. `--estimate 10` measures ten steps of each side on each
+task and says how long what is missing would take. Written: benchmarks/results/finetune_english.json.
 """
 
 from __future__ import annotations
@@ -107,9 +108,11 @@ def measure_cell(options: argparse.Namespace, place: Place) -> None:
         seed=seed,
         folder=options.out / f"run-{task}-{seed}-{side}",
         steps=options.steps,
+        threads=options.threads,
     )
     found = {"task": task, "seed": seed, "side": side, "settings": described(options), **measured(side, cell)}
     found |= {"busy": os.getloadavg()[0], "processor": processor_name()}
+    found |= {"threads": options.threads, "alone": not options.beside}
     files.write_json(path_of(options.out, place), found)
 
 
@@ -158,7 +161,7 @@ def compared(cells: dict[Place, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _sides(cells: dict[Place, dict[str, Any]], task: str, seed: int) -> dict[str, Any]:
-    names = ("metrics", "seconds", "steps", "tokens", "processor")
+    names = ("metrics", "seconds", "steps", "tokens", "processor", "threads", "alone")
     return {"seed": seed} | {
         side: {name: cells[task, seed, side][name] for name in names} for side in SIDES if (task, seed, side) in cells
     }
@@ -171,9 +174,9 @@ def _differences(by_seed: Sequence[dict[str, Any]], side: str, metric: str) -> l
 
 
 def _ratio(by_seed: Sequence[dict[str, Any]], one: str, other: str) -> dict[str, Any] | None:
-    """One's seconds by the other's, over all seeds that both have; on other processors they are no comparison."""
-    both = [each for each in by_seed if one in each and other in each]
-    both = [each for each in both if each[one]["processor"] == each[other]["processor"]]
+    """One's seconds by the other's, over all seeds that both have, alone and on the same processor and threads."""
+    both = [each for each in by_seed if one in each and other in each and each[one]["alone"] and each[other]["alone"]]
+    both = [each for each in both if all(each[one][key] == each[other][key] for key in ("processor", "threads"))]
     if not both:
         return None
     found: dict[str, Any] = {"of": one, "to": other, "seeds": [each["seed"] for each in both]}
@@ -209,6 +212,7 @@ def _arguments(options: argparse.Namespace, place: Place) -> list[str]:
     flags += ["--model-name", options.model_name]
     for name, value in asdict(settings_of(options)).items():
         flags += [f"--{name.replace('_', '-')}", str(value)]
+    flags += ["--threads", str(options.threads), *(["--beside"] if options.beside else [])]
     return [*flags, "--cell", *map(str, place)]
 
 
@@ -224,6 +228,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES))
     made.add_argument("--rows", type=int, default=0, help="training rows at most, of every task")
     made.add_argument("--steps", type=int, default=0, help="end after so many: no result, only a trial")
+    made.add_argument("--threads", type=int, default=2)
+    made.add_argument("--beside", action="store_true", help="others run at the same time: no times")
     made.add_argument("--estimate", type=int, default=0, metavar="STEPS")
     made.add_argument("--cell", nargs=3, metavar=("TASK", "SEED", "SIDE"), help=argparse.SUPPRESS)
     made.add_argument("--json", type=Path, default=report.RESULTS / "finetune_english.json")

@@ -47,7 +47,6 @@ class Settings:
     weight_decay: float = 0.01
     clip: float = 1.0
     length: int = 128
-    threads: int = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +59,7 @@ class Cell:
     """For the run; it is removed."""
     steps: int = 0
     """End after so many; 0: all epochs."""
+    threads: int = 2
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Done:
 
 def measured(side: str, cell: Cell) -> dict[str, Any]:
     """What a side says of the development set, and how long it took."""
-    torch.set_num_threads(cell.settings.threads)
+    torch.set_num_threads(cell.threads)
     begin = SIDES[side]
     if side not in OURS:
         require_trainer()

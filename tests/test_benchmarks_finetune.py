@@ -75,7 +75,7 @@ def cell_of(place, value, seconds, options):
     metrics = dict.fromkeys(finetune_english.METRICS[task], value)
     times = {"total": seconds, "training": seconds / 2, "step": 0.1, "processor": seconds}
     made = {"task": task, "seed": seed, "side": side, "settings": finetune_english.described(options)}
-    made |= {"processor": "toy"}
+    made |= {"processor": "toy", "threads": 2, "alone": True}
     return made | {"metrics": metrics, "rows": [100, 10], "tokens": 7, "steps": 5, "seconds": times}
 
 
@@ -168,10 +168,11 @@ def test_seeds_are_paired_and_those_that_lack_a_side_left_out(tmp_path):
     assert "| ours / Trainer by length | 0.62 |" in table
 
 
-def test_times_of_two_processors_are_no_comparison(tmp_path, monkeypatch):
+@pytest.mark.parametrize("other", [{"processor": "another"}, {"threads": 1}, {"alone": False}])
+def test_only_times_of_like_cells_are_compared(tmp_path, other):
     options = options_of(tmp_path)
     cells = {place: cell_of(place, *numbers, options) for place, *numbers in MADE}
-    cells["SST2", 1, "trainer"]["processor"] = "another"
+    cells["SST2", 1, "trainer"] |= other
     (row,) = finetune_english.compared(cells)
     assert row["differences"]["ours"] == pytest.approx([-0.01, 0.03]), "answers are"
     assert row["ratios"][0]["seeds"] == [0]
@@ -225,10 +226,11 @@ def toy(tmp_path_factory):
 
 
 def toy_cell(toy, tmp_path, task, seed=0, steps=0, batch=8):
-    settings = finetune_sides.Settings(epochs=2, batch=batch, lr=3e-3, length=24, threads=1)
+    settings = finetune_sides.Settings(epochs=2, batch=batch, lr=3e-3, length=24)
     splits = Splits(examples_of(task, 40), examples_of(task, 16, first=40))
     folder = tmp_path / "run"
-    return finetune_sides.Cell(model=toy, read=lambda: splits, settings=settings, seed=seed, folder=folder, steps=steps)
+    asked = {"model": toy, "read": lambda: splits, "settings": settings, "seed": seed, "folder": folder}
+    return finetune_sides.Cell(**asked, steps=steps, threads=1)
 
 
 @pytest.mark.parametrize("task", ["classify", "pair", "regress"])
