@@ -55,6 +55,20 @@ def test_what_is_chosen_and_why(monkeypatch, asked, device, hardware, chosen, re
     assert reason in found.reason
 
 
+@pytest.mark.parametrize("hardware", [True, False])
+def test_what_begins_with_a_model_is_trained_in_float32_and_says_what_is_quicker(monkeypatch, hardware):
+    monkeypatch.setattr(precision, "bfloat16_hardware", lambda: hardware)
+    told = []
+    assert precision.of_tuning("auto", CPU, told.append).name == "float32"
+    assert ["training.precision=bfloat16" in line for line in told] == [True] * hardware
+    told.clear()
+    assert precision.of_tuning("float32", CPU, told.append).name == "float32"
+    assert not told, "who asks for it knows"
+    assert precision.of_tuning("bfloat16", CPU, told.append).name == "bfloat16"
+    with pytest.raises(InputError, match="float16 is for pretraining"):
+        precision.of_tuning("float16", CPU, told.append)
+
+
 def test_float16_is_refused_on_a_cpu(corpus, tmp_path):
     with pytest.raises(InputError, match="needs a GPU") as caught:
         run_quietly(tiny_recipe(training__precision="float16"), corpus, tmp_path / "run")
