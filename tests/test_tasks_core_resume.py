@@ -122,7 +122,7 @@ def test_in_bfloat16(model, tmp_path):
     """The network in fewer digits, losses not: near float32's run, told, and resumed bitwise."""
     told = []
     run(model, tmp_path / "plain", say=told.append)
-    assert not any("precision" in line for line in told)
+    assert not any(line.startswith("precision: bfloat16") for line in told), "float32 unless asked"
     run(model, tmp_path / "whole", precision="bfloat16", say=told.append)
     assert any(line.startswith("precision: bfloat16 (as asked") for line in told)
     with pytest.raises(KilledError):
