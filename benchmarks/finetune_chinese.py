@@ -3,10 +3,9 @@
     python -m benchmarks.finetune_chinese --model FOLDER --data DIR --out DIR
 
 ChnSentiCorp, THUCNews titles, TNEWS, AFQMC, OCNLI, CLUENER, CMRC 2018 and C3; DIR holds their files anywhere in it. Of
-each at most --train and --dev examples are used, chosen by key; examples that are several rows (C3, CMRC) count as so
-many. Of CMRC only the development set is there: a fifth of
-its texts, by key, is asked about, the others are trained on. TF-IDF of characters, pairs of them and words stands
-beside the tasks that put texts into classes.
+each at most --train and --dev examples are used, chosen by key, of C3 and CMRC a quarter of that, for time. Of CMRC
+only the development set is there: a fifth of its texts, by key, is asked about, the others are trained on. TF-IDF of
+characters, pairs of them and words stands beside the tasks that put texts into classes.
 
 Each cell (task, side) has a process of its own and a file in --out, so that a stopped benchmark goes on. --tasks and
 --sides do a part. Intervals (95 %) are a bootstrap over examples, that of a difference over the same draws of both; one
@@ -64,8 +63,8 @@ TASKS = {
 }
 LENGTHS = {"ChnSentiCorp": 256, "CMRC": 384, "C3": 256}
 """Slots of a row at most, and never more than the model reads; else 128."""
-ROWS = {"CMRC": 4, "C3": 4}
-"""Rows that an example makes, at most about; else one."""
+SHARES = {"CMRC": 4, "C3": 4}
+"""Of these only such a part is used, for time: an example is several rows, and they are long."""
 SIDES = ("pretrained", "untrained", "tfidf")
 SETTINGS = {"train": 4000, "dev": 2000, "epochs": 3.0, "batch": 32, "lr": 1e-4, "seed": 0, "threads": 2}
 Place = tuple[str, str]
@@ -128,7 +127,7 @@ def measure_cell(options: argparse.Namespace, place: Place) -> None:
     """In the cell's own process."""
     task, side = place
     torch.set_num_threads(options.threads)
-    each = ROWS.get(task, 1)
+    each = SHARES.get(task, 1)
     splits = splits_of(TASKS[task], options.data, task, (options.train // each, options.dev // each))
     assert splits.dev is not None
     began = time.perf_counter()

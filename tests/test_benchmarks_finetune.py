@@ -207,6 +207,12 @@ def test_sentences_say_who_is_ahead_and_who_is_slow():
     assert "now ahead, now behind on RTE" in told_of([-0.01, 0.01], 0.5)["en"]
 
 
+def test_the_pages_know_all_tasks_and_sides():
+    assert tuple(finetune_english.TASKS) == report_finetune.TASKS
+    assert finetune_sides.OURS == report_finetune.OURS
+    assert all(set(words) == set(finetune_sides.SIDES) for words in report_finetune._SIDES.values())
+
+
 @pytest.mark.parametrize("language", report.PAGES)
 def test_what_is_not_measured_says_so(language):
     for name in report_finetune.FILES:

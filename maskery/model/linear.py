@@ -17,8 +17,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """(N,D) -> (N,E), as `F.linear` does it.
 
     A batch has as many slots as its rows have, so nearly every step has another N. The library that multiplies bfloat16
-    on a CPU compiles code for each shape, forwards and twice back, which for short rows cost a twelfth of a step: with
-    a few zeros more the shapes recur.
+    on a CPU compiles code for each shape, forwards and twice back, which for rows of 13 slots cost 7 % of a step:
+    with a few zeros more the shapes recur.
     """
     missing = -len(x) % SLOTS
     compiled = torch.is_autocast_enabled("cpu") and x.device.type == "cpu" and torch.is_grad_enabled()
