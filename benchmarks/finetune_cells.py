@@ -113,11 +113,16 @@ def kept(path: Path, settings: Mapping[str, Any], flag: str = "--out") -> dict[s
     if not path.is_file():
         return None
     cell = read_json(path)
-    other = sorted(key for key, value in settings.items() if cell["settings"].get(key) != value)
-    if other:
-        cause = f"was measured with {other[0]} {cell['settings'].get(other[0])}, not {settings[other[0]]}"
-        raise InputError(cause, where=path, repair=f"choose another {flag}, or remove the file")
+    require_settings(cell, settings, path, flag)
     return cell
+
+
+def require_settings(found: Mapping[str, Any], settings: Mapping[str, Any], path: Path, flag: str) -> None:
+    """Refuse what was measured in another way."""
+    other = sorted(key for key, value in settings.items() if found["settings"].get(key) != value)
+    if other:
+        cause = f"was measured with {other[0]} {found['settings'].get(other[0])}, not {settings[other[0]]}"
+        raise InputError(cause, where=path, repair=f"choose another {flag}, or remove the file")
 
 
 def in_own_process(module: str, arguments: Sequence[str], threads: int) -> None:

@@ -9,7 +9,8 @@ as it is, and Trainer with batches of like lengths (`group_by_length`) in float3
 there for their time: only with the first seed, unless --grouped-seeds says otherwise.
 
 Sides take turns; each cell (task, seed, side) has a process of its own and a file in --out, so that a stopped benchmark
-goes on, on another machine too if the cells of a task and a seed are all of one. --tasks, --seeds, --sides do a part.
+goes on. Cells that the written result already holds are not measured again (--anew: they are), so it goes on without
+--out, too, on another machine; times are compared where both sides are of one. --tasks, --seeds, --sides do a part.
 Times of cells that were not measured alone say nothing: where several of these commands run at once, each on its own
 cores, --beside says so, and their cells count for quality only. `--estimate 10` measures ten steps of each side on each
 task and says how long what is missing would take. Written: benchmarks/results/finetune_english.json.
@@ -31,9 +32,10 @@ from typing import Any
 import torch
 
 from benchmarks import report
-from benchmarks.finetune_cells import Data, ended, in_own_process, kept, splits_of
+from benchmarks.finetune_cells import Data, ended, in_own_process, kept, require_settings, splits_of
 from benchmarks.finetune_sides import OURS, SIDES, Cell, Settings, measured, require_trainer
 from maskery import files
+from maskery.checkpoint.tensors import read_json
 from maskery.errors import InputError
 from maskery.train import machine
 
@@ -137,15 +139,30 @@ def done(options: argparse.Namespace, every: Sequence[Place]) -> dict[Place, dic
     return {place: cell for place, cell in found.items() if cell is not None}
 
 
+def written_before(options: argparse.Namespace) -> dict[Place, dict[str, Any]]:
+    """The cells that an earlier result holds, as `compared` wrote them."""
+    if options.steps or not options.json.is_file():
+        return {}
+    result = read_json(options.json)
+    require_settings(result, described(options), options.json, "--json")
+    return {
+        (row["task"], by_side["seed"], side): {**by_side[side], "rows": row["rows"]}
+        for row in result["tasks"]
+        for by_side in row["seeds"]
+        for side in SIDES
+        if side in by_side
+    }
+
+
 def compared(cells: dict[Place, dict[str, Any]]) -> list[dict[str, Any]]:
     """Task by task: what every side said with every seed, how far ours are from Trainer, and the ratios of times."""
     rows = []
     for task in TASKS:
         seeds = sorted({seed for at, seed, _ in cells if at == task})
         by_seed = [_sides(cells, task, seed) for seed in seeds]
-        differences = {side: _differences(by_seed, side, METRICS[task][0]) for side in OURS}
-        if not any(differences.values()):
+        if not seeds:
             continue
+        differences = {side: _differences(by_seed, side, METRICS[task][0]) for side in OURS}
         ratios = [_ratio(by_seed, *pair) for pair in RATIOS]
         rows.append(
             {
@@ -161,7 +178,7 @@ def compared(cells: dict[Place, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _sides(cells: dict[Place, dict[str, Any]], task: str, seed: int) -> dict[str, Any]:
-    names = ("metrics", "seconds", "steps", "tokens", "processor", "threads", "alone")
+    names = ("metrics", "loss", "seconds", "steps", "tokens", "processor", "threads", "alone")
     return {"seed": seed} | {
         side: {name: cells[task, seed, side][name] for name in names} for side in SIDES if (task, seed, side) in cells
     }
@@ -188,7 +205,8 @@ def _ratio(by_seed: Sequence[dict[str, Any]], one: str, other: str) -> dict[str,
 
 def estimate(options: argparse.Namespace, every: Sequence[Place]) -> None:
     """Seconds a step of the sides on each task, and how long the missing cells would take."""
-    missing = [place for place in every if place not in done(options, every)]
+    known = ({} if options.anew else written_before(options)) | done(options, every)
+    missing = [place for place in every if place not in known]
     short = argparse.Namespace(**{**vars(options), "steps": options.estimate, "out": options.out / "estimate"})
     short.out.mkdir(parents=True, exist_ok=True)
     whole = 0.0
@@ -229,6 +247,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--rows", type=int, default=0, help="training rows at most, of every task")
     made.add_argument("--steps", type=int, default=0, help="end after so many: no result, only a trial")
     made.add_argument("--threads", type=int, default=2)
+    made.add_argument("--anew", action="store_true", help="measure also what the written result holds")
     made.add_argument("--beside", action="store_true", help="others run at the same time: no times")
     made.add_argument("--estimate", type=int, default=0, metavar="STEPS")
     made.add_argument("--cell", nargs=3, metavar=("TASK", "SEED", "SIDE"), help=argparse.SUPPRESS)
@@ -249,11 +268,12 @@ def run(options: argparse.Namespace) -> None:
     if options.estimate:
         estimate(options, every)
         return
+    before = written_before(options)
     for number, place in enumerate(every, 1):
-        if place not in done(options, [place]):
+        if (options.anew or place not in before) and place not in done(options, [place]):
             print(f"{number} of {len(every)}: {' '.join(map(str, place))}", file=sys.stderr, flush=True)
             in_own_process(MODULE, _arguments(options, place), options.threads)
-    whole = done(options, places(list(TASKS), range(100), SIDES, range(100)))
+    whole = before | done(options, places(list(TASKS), range(100), SIDES, range(100)))
     written = {"machine": machine.facts(torch.device("cpu"), 1, [])}
     written |= {"settings": described(options), "tasks": compared(whole)}
     if options.steps:

@@ -1,9 +1,11 @@
 """Both sides of `benchmarks.finetune_english`: `maskery.finetune`, and transformers' `Trainer`.
 
 Everything is alike but the code: the weights to begin with (the fresh head's too: both have the one that our seed
-draws), the rows (cut to the same length by the same rule), batch, rate, warm-up, decay, clipping, dropout, threads.
-Both pad a batch to its longest row or less, ask nothing in the course of training, write the model once, and answer the
-development set at the end. Imports are not counted on either side; reading, tokenising, loading and writing are.
+draws), the rows (cut to the same length by the same rule) and their order, batch, rate, warm-up, decay, clipping,
+dropout, threads. So with one seed both are asked the same at every step, and only what dropout draws is chance; Trainer
+by length has an order of its own. Both pad a batch to its longest row or less, ask nothing in the course of training,
+write the model once, and answer the development set at the end. Imports are not counted on either side; reading,
+tokenising, loading and writing are.
 
 A side's name says in which numbers it computes: float32, which is what both do unless they are told otherwise, or
 bfloat16 (`training.precision`, and Trainer's `bf16`: autocast on both sides, weights in float32).
@@ -14,7 +16,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -27,12 +29,14 @@ import torch
 
 from maskery.errors import InputError
 from maskery.model.initial import initialise
+from maskery.rows.order import Order
 from maskery.tasks.examples import Examples
 from maskery.tasks.finetune import finetune
 from maskery.tasks.heads import head_of
 from maskery.tasks.judge.measure import judge
 from maskery.tasks.read.labels import labels_of
 from maskery.tasks.resolve import Splits
+from maskery.train.loop import Update
 
 STARTING = 2
 """Steps at the beginning that do not count for the pace: memory is taken and code is loaded."""
@@ -47,6 +51,7 @@ class Settings:
     weight_decay: float = 0.01
     clip: float = 1.0
     length: int = 128
+    head_dropout: float = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +75,8 @@ class Done:
     """Of each step."""
     tokens: Callable[[], int]
     """Of all training rows; reckoned when the clock has stopped."""
+    loss: float
+    """The mean over all steps, dropout included."""
 
 
 def measured(side: str, cell: Cell) -> dict[str, Any]:
@@ -95,6 +102,7 @@ def measured(side: str, cell: Cell) -> dict[str, Any]:
         "rows": [len(train), len(dev)],
         "tokens": done.tokens(),
         "steps": len(done.seconds),
+        "loss": done.loss,
         "seconds": {
             "total": total,
             "training": sum(done.seconds),
@@ -110,18 +118,20 @@ def ours(cell: Cell, splits: Splits, precision: str = "float32") -> Done:
     training |= {"clip": asked.clip, "seed": cell.seed, "save_every": 0, "precision": precision}
     epochs = min(asked.epochs, cell.steps * asked.batch / len(train)) if cell.steps else asked.epochs
     settings = {"epochs": epochs, "rows": {"length": asked.length}, "training": training}
-    seconds: list[float] = []
+    settings["head"] = {"dropout": asked.head_dropout}
+    updates: list[Update] = []
     run = finetune(
         cell.model,
         out=cell.folder,
         train=train,
         settings=settings,
         say=_nothing,
-        watching=lambda part: nullcontext(lambda update, line: seconds.append(update.seconds)),
+        watching=lambda part: nullcontext(lambda update, line: updates.append(update)),
     )
     assert splits.dev is not None
     answers = list(run.model.predict(splits.dev, _nothing).answers)
-    return Done(answers, seconds, lambda: int(run.model.feed(train, _nothing).rows.length.sum()))
+    seconds, loss = [each.seconds for each in updates], float(np.mean([each.loss for each in updates]))
+    return Done(answers, seconds, lambda: int(run.model.feed(train, _nothing).rows.length.sum()), loss)
 
 
 def require_trainer() -> None:
@@ -141,21 +151,31 @@ def trainer(cell: Cell, splits: Splits, *, grouped: bool = False, bfloat16: bool
     labels = labels_of(train, train.task)
     tokenizer = AutoTokenizer.from_pretrained(cell.model)
     rows, asked = (rows_of(tokenizer, each, labels, cell.settings.length) for each in (train, dev))
-    watch = _watch()
+    watch, steps = _watch(), steps_of(cell, len(rows))
     made = Trainer(
-        model=begun(cell.model, train.task, len(labels), cell.seed),
-        args=_arguments(cell, len(rows), grouped, bfloat16),
-        train_dataset=rows,
+        model=begun(cell.model, train.task, len(labels), cell.seed, cell.settings.head_dropout),
+        args=_arguments(cell, steps, grouped, bfloat16),
+        train_dataset=rows if grouped else in_our_order(rows, steps, cell),
         data_collator=DataCollatorWithPadding(tokenizer),
         callbacks=[watch],
     )
-    made.train()
+    loss = float(made.train().training_loss)
     made.save_model(str(cell.folder))
     if grouped:
         made.args.train_sampling_strategy = "random"  # it would ask in its own order, and answer so
     scores = np.asarray(made.predict(asked).predictions)
     answers = scores[:, 0].tolist() if train.task == "regress" else [labels[each] for each in scores.argmax(1)]
-    return Done(answers, np.diff(watch.times).tolist(), lambda: sum(len(row["input_ids"]) for row in rows))
+    return Done(answers, np.diff(watch.times).tolist(), lambda: sum(len(row["input_ids"]) for row in rows), loss)
+
+
+def steps_of(cell: Cell, rows: int) -> int:
+    return cell.steps or math.ceil(rows * cell.settings.epochs / cell.settings.batch)
+
+
+def in_our_order(rows: Sequence[dict[str, Any]], steps: int, cell: Cell) -> list[dict[str, Any]]:
+    """The rows of all steps, one epoch behind the other, as our side reads them."""
+    _, numbers = Order(cell.seed, "task", (len(rows),)).visit(np.arange(steps * cell.settings.batch))
+    return [rows[number] for number in numbers.tolist()]
 
 
 def rows_of(tokenizer: Any, examples: Examples, labels: tuple[str, ...], length: int) -> list[dict[str, Any]]:
@@ -167,31 +187,29 @@ def rows_of(tokenizer: Any, examples: Examples, labels: tuple[str, ...], length:
     return [{**{name: coded[name][row] for name in coded}, "labels": label} for row, label in enumerate(wanted)]
 
 
-def begun(folder: Path, task: str, classes: int, seed: int) -> Any:
+def begun(folder: Path, task: str, classes: int, seed: int, dropout: float) -> Any:
     """transformers' model with the head that ours begins with."""
     from transformers import AutoModelForSequenceClassification
 
     kind = {"num_labels": 1, "problem_type": "regression"} if task == "regress" else {"num_labels": classes}
-    model = AutoModelForSequenceClassification.from_pretrained(folder, **kind)
+    model = AutoModelForSequenceClassification.from_pretrained(folder, classifier_dropout=dropout, **kind)
     head = head_of(model.config.hidden_size, kind["num_labels"])
     initialise(head, model.config.initializer_range, seed, prefix="head")
     model.classifier.load_state_dict(head.answer.state_dict())
     return model
 
 
-def _arguments(cell: Cell, rows: int, grouped: bool, bfloat16: bool) -> Any:
+def _arguments(cell: Cell, steps: int, grouped: bool, bfloat16: bool) -> Any:
     from transformers import TrainingArguments
 
     asked = cell.settings
-    steps = math.ceil(rows / asked.batch) * asked.epochs
     return TrainingArguments(
         output_dir=str(cell.folder),
-        num_train_epochs=asked.epochs,
-        max_steps=cell.steps or -1,
+        max_steps=steps,
         per_device_train_batch_size=asked.batch,
         per_device_eval_batch_size=64,
         learning_rate=asked.lr,
-        warmup_steps=math.ceil(asked.warmup * (cell.steps or steps)),
+        warmup_steps=round(asked.warmup * steps),
         weight_decay=asked.weight_decay,
         max_grad_norm=asked.clip,
         bf16=bfloat16,
@@ -204,7 +222,7 @@ def _arguments(cell: Cell, rows: int, grouped: bool, bfloat16: bool) -> Any:
         use_cpu=not torch.cuda.is_available(),
         dataloader_pin_memory=False,
         seed=cell.seed,
-        train_sampling_strategy="group_by_length" if grouped else "random",
+        train_sampling_strategy="group_by_length" if grouped else "sequential",
     )
 
 

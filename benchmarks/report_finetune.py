@@ -21,8 +21,8 @@ FILES = {
 }
 HEADS = {
     "finetune": {
-        "en": ["task", "rows", "metric", "Trainer", "ours", "difference", "ours, bfloat16", "difference"],
-        "zh": ["任务", "行数", "指标", "Trainer", "我们", "差", "我们，bfloat16", "差"],
+        "en": ["task", "rows", "metric", "Trainer", "ours", "difference", "ours, bfloat16", "difference", "losses"],
+        "zh": ["任务", "行数", "指标", "Trainer", "我们", "差", "我们，bfloat16", "差", "损失"],
     },
     "finetune_time": {
         "en": ["sides", *TASKS, "all, s", "all", "training alone"],
@@ -50,7 +50,13 @@ def _english(row: dict[str, Any], metric: str, language: str) -> list[str]:
         both = [each for each in row["seeds"] if side in each and "trainer" in each]
         differences = [100 * (each[side]["metrics"][metric] - each["trainer"]["metrics"][metric]) for each in both]
         cells += [each_seed(_points(row, side, metric)), each_seed(differences, "+")]
-    return cells
+    return [*cells, _losses(row) if metric == row["metrics"][0] else ""]
+
+
+def _losses(row: dict[str, Any]) -> str:
+    """Trainer's and ours, the mean over the training with every seed that both have."""
+    both = [each for each in row["seeds"] if "trainer" in each and "ours" in each]
+    return " / ".join(f"{np.mean([each[side]['loss'] for each in both]):.4f}" for side in ("trainer", "ours") if both)
 
 
 def _points(row: dict[str, Any], side: str, metric: str) -> list[float]:

@@ -1,9 +1,9 @@
 """The benchmarks of fine-tuning: what is measured and in which order, that both sides do the same, and what is told."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,6 @@ from maskery.tasks.resolve import Splits
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 EVERY_SIDE = list(finetune_sides.SIDES)
-needs_trainer = pytest.mark.skipif(find_spec("accelerate") is None, reason="Trainer needs accelerate")
 
 
 # -- what is chosen
@@ -75,7 +74,7 @@ def cell_of(place, value, seconds, options):
     metrics = dict.fromkeys(finetune_english.METRICS[task], value)
     times = {"total": seconds, "training": seconds / 2, "step": 0.1, "processor": seconds}
     made = {"task": task, "seed": seed, "side": side, "settings": finetune_english.described(options)}
-    made |= {"processor": "toy", "threads": 2, "alone": True}
+    made |= {"processor": "toy", "threads": 2, "alone": True, "loss": seconds / 100}
     return made | {"metrics": metrics, "rows": [100, 10], "tokens": 7, "steps": 5, "seconds": times}
 
 
@@ -110,11 +109,29 @@ def test_a_stopped_benchmark_goes_on_with_what_is_missing(tmp_path, measured):
     first = json.loads((tmp_path / "found.json").read_text())
     measured.clear()
     (tmp_path / "out/CoLA-1-ours.json").unlink()
+    (tmp_path / "found.json").unlink()
     finetune_english.run(options)
     assert measured == [("CoLA", 1, "ours")]
     assert json.loads((tmp_path / "found.json").read_text()) == first
     with pytest.raises(InputError, match=r"was measured with lr 5e-05, not 0\.001"):
         finetune_english.run(options_of(tmp_path, "--lr", "1e-3"))
+
+
+def test_a_benchmark_goes_on_from_the_written_result(tmp_path, measured):
+    asked = ["--tasks", "SST2", "--seeds"]
+    finetune_english.run(options_of(tmp_path, *asked, "0"))
+    first = json.loads((tmp_path / "found.json").read_text())
+    shutil.rmtree(tmp_path / "out")
+    measured.clear()
+    finetune_english.run(options_of(tmp_path, *asked, "0", "1", "--sides", "ours", "trainer"))
+    assert set(measured) == {("SST2", 1, "ours"), ("SST2", 1, "trainer")}
+    (row,) = json.loads((tmp_path / "found.json").read_text())["tasks"]
+    assert row["seeds"][0] == first["tasks"][0]["seeds"][0]
+    assert len(row["differences"]["ours"]) == 2
+    measured.clear()
+    finetune_english.run(options_of(tmp_path, *asked, "0", "--sides", "ours", "--anew"))
+    assert measured == [("SST2", 0, "ours")]
+    assert len(json.loads((tmp_path / "found.json").read_text())["tasks"][0]["differences"]["ours"]) == 2
 
 
 def test_a_trial_is_no_result(tmp_path, measured, capsys):
@@ -151,8 +168,8 @@ def made_rows(tmp_path, made=MADE):
 
 
 def test_seeds_are_paired_and_those_that_lack_a_side_left_out(tmp_path):
-    (row,) = made_rows(tmp_path)
-    assert row["task"] == "SST2"
+    row, other = made_rows(tmp_path)
+    assert [row["task"], other["task"], other["differences"]["ours"]] == ["SST2", "RTE", []]
     assert row["differences"]["ours"] == pytest.approx([-0.01, 0.03])
     assert row["differences"]["ours_bfloat16"] == []
     (to_trainer, to_grouped) = row["ratios"]
@@ -162,6 +179,7 @@ def test_seeds_are_paired_and_those_that_lack_a_side_left_out(tmp_path):
     table = report.markdown("finetune", "en", {"finetune": found})
     assert "| **91.00** (91.00 91.00) |" in table
     assert "**+1.00** (-1.00 +3.00)" in table
+    assert "| 0.2400 / 0.1200 |" in table, "the mean loss with the two seeds that both have"
     assert len({line.count("|") for line in table.splitlines()}) == 1
     table = report.markdown("finetune_time", "en", {"finetune_time": found})
     assert "| ours / Trainer | 0.50 |  |  |  |  | 24 / 48 | **0.50** | 0.50 |" in table
@@ -173,7 +191,7 @@ def test_only_times_of_like_cells_are_compared(tmp_path, other):
     options = options_of(tmp_path)
     cells = {place: cell_of(place, *numbers, options) for place, *numbers in MADE}
     cells["SST2", 1, "trainer"] |= other
-    (row,) = finetune_english.compared(cells)
+    row, _ = finetune_english.compared(cells)
     assert row["differences"]["ours"] == pytest.approx([-0.01, 0.03]), "answers are"
     assert row["ratios"][0]["seeds"] == [0]
 
@@ -249,7 +267,7 @@ def test_both_sides_begin_alike_and_read_the_same_rows(toy, task):
     train = examples_of(task, 12)
     labels = labels_of(train, task)
     made = task_model(load(toy), task, train, rows={"length": 7}, training={"seed": 5}, head={"dropout": 0.1})
-    other = finetune_sides.begun(toy, task, len(labels), 5).eval()
+    other = finetune_sides.begun(toy, task, len(labels), 5, 0.1).eval()
     assert other.config.hidden_dropout_prob == made.model.config.dropout == 0.1
     assert other.config.attention_probs_dropout_prob == made.model.config.attention_dropout == 0.1
     tokenizer = AutoTokenizer.from_pretrained(toy)
@@ -268,6 +286,17 @@ def test_both_sides_begin_alike_and_read_the_same_rows(toy, task):
         assert found.tolist() == pytest.approx(scores[number].tolist(), abs=1e-5)
 
 
+def test_trainer_reads_rows_in_our_order(toy, tmp_path):
+    from maskery.checkpoint.load import load
+
+    train = examples_of("classify", 10)
+    feed = task_model(load(toy), "classify", train, training={"seed": 5, "batch": 4}).feed(train, quiet)
+    steps = [feed.micro_batches(step, 0, 1, 4)[0].rows.tolist() for step in range(6)]
+    rows = [{"number": number} for number in range(10)]
+    found = finetune_sides.in_our_order(rows, 6, toy_cell(toy, tmp_path, "classify", seed=5, batch=4))
+    assert [row["number"] for row in found] == [number for step in steps for number in step]
+
+
 def test_our_side_is_measured(toy, tmp_path):
     found = finetune_sides.measured("ours", toy_cell(toy, tmp_path, "classify"))
     assert found["steps"] == 10
@@ -278,7 +307,17 @@ def test_our_side_is_measured(toy, tmp_path):
     assert finetune_sides.measured("ours", toy_cell(toy, tmp_path, "classify", steps=3))["steps"] == 3
 
 
-@needs_trainer
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("task", ["classify", "regress"])
+def test_without_dropout_both_sides_learn_the_same(tmp_path, task):
+    """The same rows at every step, and the same updates: only dropout is chance."""
+    family_model(tmp_path / "model", "bert", dropout=0.0, attention_dropout=0.0)
+    cell = toy_cell(tmp_path / "model", tmp_path, task)
+    calm = replace(cell, settings=replace(cell.settings, head_dropout=0.0, lr=3e-4))
+    mine, other = (finetune_sides.measured(side, calm)["loss"] for side in ("ours", "trainer"))
+    assert mine == pytest.approx(other, abs=1e-2), "Trainer's rate is one update behind"
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("task", ["classify", "regress"])
 def test_trainer_is_measured_on_as_many_tokens(toy, tmp_path, task):
@@ -314,4 +353,7 @@ def test_a_cell_is_measured_and_written(toy, tmp_path, monkeypatch):
     assert finetune_english.main([*flags, "--threads", "1", "--model", str(toy)]) == 0
     cell = json.loads((tmp_path / "out/SST2-4-ours.json").read_text())
     assert [cell["task"], cell["seed"], cell["side"], cell["rows"]] == ["SST2", 4, "ours", [16, 24]]
-    assert not (tmp_path / "found.json").exists(), "one side is no comparison"
+    (row,) = json.loads((tmp_path / "found.json").read_text())["tasks"]
+    assert row["differences"] == {"ours": [], "ours_bfloat16": []}, "one side is no comparison, and is kept for later"
+    assert "| SST2 | 16 / 24 |" in report.markdown("finetune", "en", {"finetune": {"tasks": [row]}})
+    assert report_finetune.finetune_said({"tasks": [row]}, "en") == ""

@@ -23,26 +23,25 @@ def watched(monkeypatch, sizes):
 def test_memory_is_given_back_beyond_plan_and_margin(monkeypatch):
     given = watched(monkeypatch, [100, 224, 226, 120, 226, 110])
     heap = Heap(100)
-    assert not heap.look(8), "100 there before, 100 planned, a quarter of it as margin"
-    assert not heap.look(9), "this step is not looked at"
-    assert heap.look(16)
+    assert not heap.look(), "100 there before, 100 planned, a quarter of it as margin"
+    assert heap.look()
     assert heap.limit == 225, "it helped: the limit stays"
-    assert heap.look(24)
+    assert heap.look()
     assert len(given) == 2
 
 
 def test_what_cannot_be_given_back_is_not_tried_again(monkeypatch):
     given = watched(monkeypatch, [100, 300, 280, 300, 351, 351])
     heap = Heap(100)
-    assert heap.look(8)
-    assert not heap.look(16), "the process needs so much"
-    assert heap.look(24), "and now more"
+    assert heap.look()
+    assert not heap.look(), "the process needs so much"
+    assert heap.look(), "and now more"
     assert len(given) == 2
 
 
 def test_where_the_system_tells_nothing_nothing_happens(monkeypatch):
     given = watched(monkeypatch, [0, 0])
-    assert not Heap(100).look(8)
+    assert not Heap(100).look()
     assert not given
 
 
@@ -64,11 +63,11 @@ def test_a_run_is_watched(tmp_path, monkeypatch):
     corpus = corpus_in(tmp_path)
     chosen = tiny_recipe("bert", training__steps=9)
     looked = []
-    monkeypatch.setattr(Heap, "look", lambda heap, step: looked.append((heap.limit, step)))
     trainer = build_trainer(chosen, corpus, 0, lambda text: None)
+    monkeypatch.setattr(Heap, "look", lambda heap: looked.append(trainer.step))
     assert trainer.planned > 0
     losses = [update.loss for update in trainer.updates()]
-    assert [step for _, step in looked] == list(range(1, 10))
+    assert looked == [8], "every eighth step"
     monkeypatch.undo()
     monkeypatch.setattr(Heap, "EVERY", 1)
     monkeypatch.setattr(Heap, "MARGIN", 0.0)

@@ -199,8 +199,8 @@ class Trainer(Generic[S, F]):
                     if self.precision.scale < scale:
                         note = f"step {self.step + 1} was redone with the loss times {self.precision.scale:g}: overflow"
                     yield self._move(gradient, began, note)
-                    if heap is not None:
-                        heap.look(self.step)
+                    if heap is not None and self.step % heap.EVERY == 0:
+                        heap.look()
                     began, note = time.perf_counter(), ""
                     self.system.train(self._drops)
 

@@ -82,7 +82,7 @@ def give_back() -> None:
 
 
 class Heap:
-    """Watches over the memory that is kept for the next step. Freed blocks of many sizes leave holes that fit nothing
+    """Watches over the memory that is kept for what comes next. Freed blocks of many sizes leave holes that fit nothing
     new, so a long run can grow to several times what it uses; then all holes are given back at once."""
 
     EVERY = 8
@@ -94,9 +94,9 @@ class Heap:
         """`planned` for a step, beyond what the process has now."""
         self.limit = resident() + int(self.MARGIN * planned)
 
-    def look(self, step: int) -> bool:
+    def look(self) -> bool:
         """Whether memory was given back. Where that did not help, the process really needs more than was planned."""
-        if step % self.EVERY or resident() <= self.limit:
+        if resident() <= self.limit:
             return False
         give_back()
         self.limit = max(self.limit, int(self.MARGIN * resident()))
