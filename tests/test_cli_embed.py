@@ -19,7 +19,6 @@ from vector_models import PROMPTS, made_of, quiet
 
 from maskery.cli import main
 from maskery.errors import CheckpointError, InputError
-from maskery.train import machine
 from maskery.vectors import stream, texts
 from maskery.vectors.after.whitening import Whitening
 from maskery.vectors.encoder import Encoder
@@ -286,15 +285,6 @@ def test_one_chunk_is_held_at_a_time(out, precision, run, monkeypatch):
     assert seen == [
         step for walk in walks for step in [*((name, size) for size in sizes for name in walk), ("read", 0)]
     ]
-
-
-def test_what_the_first_chunk_leaves_behind_is_the_measure_for_all(run, monkeypatch):
-    """Freed blocks leave holes, and a long file would make the process larger and larger."""
-    sizes, given = iter([100, 100, 130, 90, 140, 90]), []
-    monkeypatch.setattr(machine, "resident", lambda: next(sizes))
-    monkeypatch.setattr(machine, "give_back", lambda: given.append(True))
-    assert run()[0] == 0
-    assert len(given) == 2, "of three chunks behind the first, two had left more"
 
 
 @pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])

@@ -13,6 +13,8 @@ from vector_models import LENGTH, PROMPTS, TEXTS, made_of, quiet, slowly
 
 import maskery
 from maskery.errors import ArgumentError, CheckpointError, InputError, UnknownName
+from maskery.train.machine import Heap
+from maskery.vectors.arithmetic import TOKENS
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.model import VectorModel
 from maskery.vectors.precision import from_bytes, quantised, ranges_of, signs
@@ -45,6 +47,38 @@ def test_a_prompt_may_be_left_out_of_the_pooling(pool):
     found = Encoder(made, say=quiet).encode_query(TEXTS)
     slow = [slowly(made, pool, text, PROMPTS["query"], skip) for text in TEXTS]
     assert found == pytest.approx(np.stack(slow), abs=1e-5)
+
+
+@pytest.mark.parametrize("pool", POOLINGS)
+@pytest.mark.parametrize("prompts", [{}, PROMPTS])
+def test_many_texts_are_read_in_numbers_of_slots_that_recur(pool, prompts, monkeypatch):
+    """Rows of padding fill them up, and touch no vector."""
+    made = learned(made_of(pool, prompts=prompts, pool_prompt=False))
+    many = [" ".join(TEXTS[number % len(TEXTS)].split()[: number % 7]) for number in range(150)]
+    slots, read = [], VectorModel.read
+
+    def counting(self, inputs, skip=0):
+        slots.append(inputs.layout.count)
+        return read(self, inputs, skip)
+
+    monkeypatch.setattr(VectorModel, "read", counting)
+    plain, quick = (Encoder(made, arithmetic=name, say=quiet).encode_query(many) for name in ("plain", "float32"))
+    assert slots[0] > 512
+    assert slots[0] % 64
+    assert slots[1] == slots[0] + -slots[0] % 64
+    assert quick.shape == plain.shape
+    assert quick == pytest.approx(plain, abs=1e-5)
+
+
+def test_memory_is_looked_after_batch_by_batch(monkeypatch):
+    """Freed blocks leave holes, and many texts would make the process larger and larger."""
+    looked = []
+    monkeypatch.setattr(Heap, "look", lambda heap: looked.append(heap))
+    monkeypatch.setitem(TOKENS, "plain", 32)
+    Encoder(made_of(), say=quiet).encode(TEXTS * 20)
+    assert len(looked) > 10
+    assert len(set(looked)) == 1
+    assert 0 < looked[0].room < 2**20
 
 
 def test_several_poolings_are_side_by_side():

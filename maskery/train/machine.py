@@ -92,14 +92,15 @@ class Heap:
 
     def __init__(self, planned: int) -> None:
         """`planned` for a step, beyond what the process has now."""
-        self.limit = resident() + int(self.MARGIN * planned)
+        self.room = int(self.MARGIN * planned)
+        self.limit = resident() + self.room
 
     def look(self) -> bool:
-        """Whether memory was given back. Where that did not help, the process really needs more than was planned."""
+        """Whether memory was given back. What is left then is really needed, and steps have their room beside it."""
         if resident() <= self.limit:
             return False
         give_back()
-        self.limit = max(self.limit, int(self.MARGIN * resident()))
+        self.limit = resident() + self.room
         return True
 
 

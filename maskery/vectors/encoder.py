@@ -28,6 +28,8 @@ from torch import nn
 
 from maskery.errors import ArgumentError, InputError
 from maskery.model.products import Products
+from maskery.train.machine import Heap
+from maskery.train.memory import reading_bytes
 from maskery.vectors.after.base import AFTER, After
 from maskery.vectors.arithmetic import TOKENS, Arithmetic, check_arithmetic, products_in
 from maskery.vectors.folder import write_encoder
@@ -80,6 +82,13 @@ class Encoder:
     def products(self) -> Products | None:
         """What the layers multiply with, made when the first text is read; None: with their own weights."""
         return products_in(self.made.model.network, self.arithmetic)
+
+    @cached_property
+    def _heap(self) -> Heap:
+        """Sees to it that memory does not grow with the number of texts."""
+        tokens = TOKENS[self.arithmetic]
+        length = min(self.config.length, tokens)
+        return Heap(reading_bytes(self.made.model.network.shape, 0, length, -(-tokens // length)))
 
     @property
     def config(self) -> VectorsConfig:
@@ -231,11 +240,11 @@ class Encoder:
     @torch.inference_mode()
     def _vectors(self, rows: TextRows, told: Told) -> NDArray[np.float32]:
         found = np.empty((len(rows), self.dimensions), dtype=np.float32)
-        made, pad = self.made, self.made.tokenizer.specials.pad
+        made, pad, products = self.made, self.made.tokenizer.specials.pad, self.products
+        heap, offset = self._heap, made.model.config.position_offset
         for numbers in batches(rows, TOKENS[self.arithmetic]):
-            offset = made.model.config.position_offset
-            inputs = inputs_of_rows(rows, numbers, pad, offset, made.device, self.products)
-            part = made(inputs, rows.skip).float().cpu().numpy()
+            inputs = inputs_of_rows(rows, numbers, pad, offset, made.device, products)
+            part = made(inputs, rows.skip)[: len(numbers)].float().cpu().numpy()
             if not np.isfinite(part).all():
                 number = int(numbers[int(np.argmin(np.isfinite(part).all(axis=1)))])
                 raise InputError(
@@ -244,6 +253,7 @@ class Encoder:
                 )
             found[numbers] = part
             told(len(numbers))
+            heap.look()
         return found
 
 

@@ -22,6 +22,9 @@ from maskery.rows.ragged import EndToEnd
 from maskery.tasks.framing.frame import Frame
 from maskery.text.tokenizer import Tokenizer
 
+SLOTS, MANY = 64, 512
+"""Batches of so many slots or more have a multiple of the first number. The library behind the quick products compiles
+code for each number that it meets, and keeps it: that is time, and memory that grows with the number of texts."""
 _LONG = 16
 """Characters a slot beyond which a text is tokenised only as far as it is read."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -152,6 +155,17 @@ def grid_of_rows(rows: TextRows, numbers: NDArray[np.int64], pad: int) -> Grid:
     return Grid(ids, segments, real)
 
 
+def filled(grid: Grid, pad: int) -> Grid:
+    """The grid with rows of padding below that are read like others, up to a number of slots that recurs."""
+    slots, width = int(grid.real.sum()), grid.real.shape[1]
+    missing = -slots % SLOTS
+    if slots < MANY or not missing:
+        return grid
+    below = (np.arange(-(-missing // width) * width) < missing).reshape(-1, width)
+    ids, segments = np.full(below.shape, pad, dtype=np.int64), np.zeros(below.shape, dtype=np.int64)
+    return Grid(*(np.concatenate(pair) for pair in zip(grid, (ids, segments, below), strict=True)))
+
+
 def inputs_of_rows(
     rows: TextRows,
     numbers: NDArray[np.int64],
@@ -160,8 +174,10 @@ def inputs_of_rows(
     device: torch.device,
     products: Products | None = None,
 ) -> Inputs:
-    """What the network reads; `offset`: the number of the first position; `products`: what it multiplies with."""
-    ids, segments, real = grid_of_rows(rows, numbers, pad)
+    """What the network reads; `offset`: the number of the first position; `products`: what it multiplies with. With
+    these, rows that nobody asked for may follow the others."""
+    grid = grid_of_rows(rows, numbers, pad)
+    ids, segments, real = grid if products is None else filled(grid, pad)
     positions = torch.arange(offset, offset + ids.shape[1], device=device).expand(ids.shape)
     return Inputs(
         ids=torch.from_numpy(ids).to(device),

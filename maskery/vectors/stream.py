@@ -28,7 +28,6 @@ from maskery.corpus.lines import Errors, Tally
 from maskery.corpus.sources import Source
 from maskery.corpus.workers import in_order, pool, receive, send
 from maskery.errors import InputError, MaskeryError
-from maskery.train.machine import Heap
 from maskery.vectors.after.base import After
 from maskery.vectors.arithmetic import Arithmetic
 from maskery.vectors.encoder import Encoder, Part, shortened
@@ -184,7 +183,6 @@ class _Run:
     def _vectors(self) -> Iterator[tuple[Chunk, NDArray[np.float32]]]:
         """Each chunk with its float32 vectors; what is counted is counted here."""
         tally, done = Tally(), self.done
-        heap: Heap | None = None
         parts = _here if self.workers == 1 else _there
         for chunk, part in parts(self, chunks(self.source, self.wanted.errors, tally)):
             vectors = shortened(part.vectors, self.wanted.dimensions, self.wanted.normalize)
@@ -196,18 +194,9 @@ class _Run:
             done.high = high if done.high is None else np.maximum(done.high, high)
             yield chunk, vectors
             self.update(chunk.bytes_done, self.source.size)
-            heap = _watched(heap)
         done.replaced = tally.replaced
         if not done.texts:
             raise InputError("there is no text", where=self.source.name, repair="give a file with texts")
-
-
-def _watched(heap: Heap | None) -> Heap:
-    """Called after each chunk: no later one leaves more behind than the first."""
-    if heap is None:
-        return Heap(planned=0)
-    heap.look()
-    return heap
 
 
 def _here(run: _Run, given: Iterator[Chunk]) -> Iterator[_Ready]:
@@ -261,10 +250,8 @@ def serve() -> None:
         return
     settings = json.loads(greeting)
     encoder = Opening(**settings["opening"]).open(lambda text: None)
-    heap: Heap | None = None
     while (data := receive(given)) is not None:
         _answer(encoder, json.loads(data), settings["prompt"], to)
-        heap = _watched(heap)
 
 
 def _answer(encoder: Encoder, texts: list[str], prompt: str | None, to: IO[bytes]) -> None:
