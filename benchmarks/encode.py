@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
 
     for part in PARTS:
         if part in options.parts:
-            found[part] = measured(part, model, options.data, settings, sides)
+            found[part] = measured(part, model, options.data, settings, sides) | {"machine": _facts()}
             _write(options.json, settings, found)
     say_on_stderr(f"{options.json}: {', '.join(part for part in PARTS if part in found)}")
     say_on_stderr("python -m benchmarks.report puts it into the pages")
@@ -100,8 +100,12 @@ def run(options: argparse.Namespace) -> None:
 
 def _write(path: Path, settings: dict[str, Any], found: dict[str, Any]) -> None:
     """After every part, so that a later one that fails costs nothing."""
-    facts = machine.facts(torch.device("cpu"), 1, []) | {name: version(name) for name in LIBRARIES}
-    files.write_json(path, {"machine": facts, "settings": settings} | {p: found[p] for p in PARTS if p in found})
+    files.write_json(path, {"settings": settings} | {part: found[part] for part in PARTS if part in found})
+
+
+def _facts() -> dict[str, Any]:
+    """Each part has its own: parts may be measured on different machines, and the sides of one never are."""
+    return machine.facts(torch.device("cpu"), 1, []) | {name: version(name) for name in LIBRARIES}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -188,10 +188,12 @@ def markdown(name: str, language: str, found: dict[str, dict[str, Any]]) -> str:
     if name not in found:
         return NOT_YET[language]
     if name in SAID:
-        return SAID[name](found[name], language)
+        return SAID[name](found[name], language) or NOT_YET[language]
     head = HEADS[name][language]
     worded = WORDED.get(name)
     cells = TABLES[name](found[name]) if worded is None else worded(found[name], language)
+    if not cells:
+        return NOT_YET[language]
     rows = [head, ["---"] * len(head), *cells]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
