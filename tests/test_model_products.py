@@ -14,7 +14,7 @@ from vector_models import TEXTS, made_of, quiet
 from maskery.errors import ArgumentError, UnknownName
 from maskery.model import int8, products
 from maskery.model.int8 import BytesProduct
-from maskery.model.products import FloatProduct, products_of
+from maskery.model.products import BATCH, FloatProduct, PackedProduct, float_product, products_of
 from maskery.vectors.encoder import Encoder
 
 SHAPES = [
@@ -42,16 +42,17 @@ def test_laid_out_weights_say_what_the_network_says(shape):
 
 
 @pytest.mark.parametrize("activation", ["none", "gelu", "gelu_tanh", "relu"])
-@pytest.mark.parametrize("rows", [0, 1, 7, 300])
-def test_a_product_is_a_linear_layer_with_its_activation(activation, rows):
+@pytest.mark.parametrize("rows", [0, 1, 7, 300, BATCH])
+@pytest.mark.parametrize("make", [FloatProduct, PackedProduct])
+def test_a_product_is_a_linear_layer_with_its_activation(make, activation, rows):
     torch.manual_seed(0)
     weight, bias, x = torch.randn(24, 16), torch.randn(24), torch.randn(rows, 16)
     bends = {"none": lambda x: x, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu}
     wanted = bends[activation](F.linear(x, weight, bias))
-    found = FloatProduct(weight, bias, activation)(x)
+    found = make(weight, bias, activation)(x)
     assert found.shape == wanted.shape
     assert torch.allclose(found, wanted, atol=1e-5)
-    assert torch.allclose(FloatProduct(weight, None, "none")(x), F.linear(x, weight), atol=1e-5)
+    assert torch.allclose(make(weight, None, "none")(x), F.linear(x, weight), atol=1e-5)
 
 
 def slow_bytes(weight, bias, x, levels):
@@ -109,6 +110,15 @@ def test_rows_of_zeros_are_the_bias():
         pytest.skip("no products of eight bits here")
     bias = torch.arange(6.0)
     assert torch.equal(BytesProduct(torch.randn(6, 8), bias, "none")(torch.zeros(2, 8)), bias.expand(2, 6))
+
+
+@pytest.mark.parametrize(("capability", "make"), [("AVX512", FloatProduct), ("AVX2", PackedProduct)])
+def test_the_processor_says_whose_product_is_taken(capability, make, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    assert float_product() is make
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert float_product() is FloatProduct
 
 
 def test_shared_layers_have_one_product():

@@ -34,7 +34,7 @@ from maskery.errors import MaskeryError
 from maskery.extras import optional
 from maskery.model.int8 import BytesProduct
 from maskery.model.int8 import levels as int8_levels
-from maskery.model.products import FloatProduct, Product, has_kernels
+from maskery.model.products import BATCH, Product, float_product, has_kernels
 from maskery.vectors.arithmetic import ARITHMETICS, TOKENS, Arithmetic
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.model import VectorModel
@@ -141,7 +141,7 @@ def _padded(rows: TextRows, pad: int) -> Iterator[tuple[NDArray[np.int64], dict[
 
 
 @torch.inference_mode()
-def product_speeds(width: int, feedforward: int, rows: int = 2048, rounds: int = 7) -> dict[str, float]:
+def product_speeds(width: int, feedforward: int, rows: int = BATCH, rounds: int = 7) -> dict[str, float]:
     """Multiplications and additions a second of a feed-forward product, by arithmetic: why one way is the quickest."""
     weight, x = (
         torch.full((feedforward, width), 0.02),
@@ -149,7 +149,7 @@ def product_speeds(width: int, feedforward: int, rows: int = 2048, rounds: int =
     )  # products take as long with any numbers
     ways: dict[str, Product] = {"plain": lambda x: F.linear(x, weight)}
     if has_kernels():
-        ways["float32"] = FloatProduct(weight, None, "none")
+        ways["float32"] = float_product()(weight, None, "none")
         if int8_levels():
             ways["int8"] = BytesProduct(weight, None, "none")
     found = dict.fromkeys(ways, 0.0)

@@ -43,11 +43,11 @@ def prepare() -> None:
     To be called before torch starts its threads: they take over how their maker treats denormal numbers.
     """
     torch.set_flush_denormal(True)
-    _keep_memory()
+    keep_memory()
 
 
 @cache
-def _keep_memory() -> bool:
+def keep_memory() -> bool:
     """Let the C library keep freed memory for the next step.
 
     By default every large block goes back to the system when freed and is handed out again page by page, zeroed: at

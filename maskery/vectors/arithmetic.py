@@ -11,12 +11,12 @@ from typing import Literal, get_args
 
 from maskery.errors import ArgumentError, UnknownName
 from maskery.model import int8, products
-from maskery.model.products import FloatProduct, Products, products_of
+from maskery.model.products import BATCH, Products, float_product, products_of
 from maskery.model.stack import Stack
 
 Arithmetic = Literal["float32", "int8", "plain"]
 ARITHMETICS: tuple[Arithmetic, ...] = get_args(Arithmetic)
-TOKENS: dict[Arithmetic, int] = {"float32": 4096, "int8": 1024, "plain": 4096}
+TOKENS: dict[Arithmetic, int] = {"float32": BATCH, "int8": 1024, "plain": BATCH}
 """Slots of a batch: enough for quick products, and of whole numbers, whose time goes into passes between the products,
 no more than stays in a processor's cache."""
 
@@ -38,4 +38,4 @@ def products_in(network: Stack, name: Arithmetic) -> Products | None:
         if reason is not None:
             raise ArgumentError(f"int8 is not to be had: {reason}", repair="arithmetic = float32")
         return products_of(network, int8.BytesProduct)
-    return None if name == "plain" or reason is not None else products_of(network, FloatProduct)
+    return None if name == "plain" or reason is not None else products_of(network, float_product())
