@@ -32,11 +32,13 @@ def minilm(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.skipif(int8.levels() == 0, reason="no products of eight bits here")
 def test_the_example_prints_what_the_page_shows(minilm, capsys):
     section = page("docs", "sentence-vectors.md").partition(PAGES["docs"])[2]
     (_, code), (_, shown) = BLOCK.findall(section)
     exec(compile(code, "speed", "exec"), {})
-    assert capsys.readouterr().out == shown
+    told = {63: re.search(r"Where inputs go to 63, the cosines are (0\.\d+)", section)[1]}
+    assert capsys.readouterr().out == shown.replace("0.998", told.get(int8.levels(), "0.998"))
 
 
 def test_a_judgement_is_asked_in_both_arithmetics(minilm, capsys):

@@ -135,5 +135,5 @@ IN_PLACE: dict[str, Product] = {
 
 def float_product() -> Make:
     """What is the quickest on this processor."""
-    packs = torch.backends.mkl.is_available() and torch.backends.cpu.get_cpu_capability() == "AVX2"
-    return PackedProduct if packs else FloatProduct
+    packs: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    return PackedProduct if packs and torch.backends.cpu.get_cpu_capability() == "AVX2" else FloatProduct
