@@ -9,8 +9,9 @@ as it is, and Trainer with batches of like lengths (`group_by_length`) in float3
 there for their time: only with the first seed, unless --grouped-seeds says otherwise.
 
 Sides take turns; each cell (task, seed, side) has a process of its own and a file in --out, so that a stopped benchmark
-goes on. Cells that the written result already holds are not measured again (--anew: they are), so it goes on without
---out, too, on another machine; times are compared where both sides are of one. --tasks, --seeds, --sides do a part.
+goes on. Cells that the written result already holds are not measured again (--anew: they are), so it goes on with an
+empty --out, too, on another machine; times are compared where both sides are of one. --tasks, --seeds, --sides do a
+part.
 Times of cells that were not measured alone say nothing: where several of these commands run at once, each on its own
 cores, --beside says so, and their cells count for quality only. `--estimate 10` measures ten steps of each side on each
 task and says how long what is missing would take. Written: benchmarks/results/finetune_english.json.

@@ -17,6 +17,7 @@ from maskery.model.int8 import BytesProduct
 from maskery.model.products import BATCH, FloatProduct, PackedProduct, float_product, products_of
 from maskery.vectors.encoder import Encoder
 
+needs_mkl = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this build of torch has no MKL")
 SHAPES = [
     {},
     {"share": "all", "layers": 3},
@@ -43,7 +44,7 @@ def test_laid_out_weights_say_what_the_network_says(shape):
 
 @pytest.mark.parametrize("activation", ["none", "gelu", "gelu_tanh", "relu"])
 @pytest.mark.parametrize("rows", [0, 1, 7, 300, BATCH])
-@pytest.mark.parametrize("make", [FloatProduct, PackedProduct])
+@pytest.mark.parametrize("make", [FloatProduct, pytest.param(PackedProduct, marks=needs_mkl)])
 def test_a_product_is_a_linear_layer_with_its_activation(make, activation, rows):
     torch.manual_seed(0)
     weight, bias, x = torch.randn(24, 16), torch.randn(24), torch.randn(rows, 16)
