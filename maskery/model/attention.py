@@ -302,6 +302,8 @@ class Attention(nn.Module):
             parts.append(out.transpose(1, 2).reshape(group.rows * group.length, -1))
         if not parts:  # every row is empty
             parts.append(qkv.chunk(3, 1)[0])
+        if behind := len(qkv) - sum(map(len, parts)):
+            parts.append(parts[0].new_zeros(behind, parts[0].shape[1]))
         mixed = torch.cat(parts) if len(parts) > 1 else parts[0]
         return mixed, _unpack_weights(captured, plan.layout, qkv, self.heads) if plan.capture else None
 

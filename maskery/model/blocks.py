@@ -57,6 +57,13 @@ class Block:
             mine.copy_(by_head.reshape(self.rows * self.length, -1).index_select(0, self.place))
 
 
+def room(like: Tensor, width: int, stop: int) -> Tensor:
+    """(N,width) to be written up to `stop`, and zeros behind: slots of no row."""
+    found = like.new_empty(len(like), width)
+    found[stop:].zero_()
+    return found
+
+
 def exact(groups: Sequence[Group], allowed: Sequence[Tensor | None]) -> tuple[Block, ...]:
     """One block a group."""
     return tuple(

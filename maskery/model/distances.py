@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from maskery.model.blocks import room
 from maskery.model.dropout import draw, keep_scale, kept, level
 from maskery.model.kernels import merge, product, softmax, split_heads, thinned
 from maskery.model.layout import Group
@@ -165,7 +166,7 @@ class DistanceAttention(torch.autograd.Function):
         p: float,
     ) -> Tensor:
         width = qkv.shape[1] // 3
-        out = qkv.new_empty(qkv.shape[0], width)
+        out = room(qkv, width, groups[-1].stop if groups else 0)
         ctx.groups, ctx.heads, ctx.p = groups, heads, p
         tables = (bias, keys, values)
         saved: list[Tensor] = []
@@ -185,7 +186,7 @@ class DistanceAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = gradients
-        grad_qkv = grad_out.new_empty(grad_out.shape[0], 3 * grad_out.shape[1])
+        grad_qkv = room(grad_out, 3 * grad_out.shape[1], ctx.groups[-1].stop if ctx.groups else 0)
         tables, wanted = ctx.saved_tensors[:3], ctx.needs_input_grad[1:4]
         of_tables = [torch.zeros_like(each) if need else None for each, need in zip(tables, wanted, strict=True)]
         saved = iter(ctx.saved_tensors[3:])

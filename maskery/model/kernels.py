@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from maskery.model.blocks import Block
+from maskery.model.blocks import Block, room
 from maskery.model.dropout import draw, dropout, keep_scale, kept, level
 from maskery.model.layout import Group
 from maskery.model.positions import Places, PositionScheme
@@ -113,7 +113,7 @@ class PackedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, blocks: Sequence[Block], heads: int, p: float) -> Tensor:
         width = qkv.shape[1] // 3
-        out = qkv.new_empty(qkv.shape[0], width)
+        out = room(qkv, width, blocks[-1].stop if blocks else 0)
         ctx.blocks, ctx.heads, ctx.p = blocks, heads, p
         ctx.scale = (width // heads) ** -0.5
         saved: list[Tensor] = []
@@ -131,7 +131,7 @@ class PackedAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         (grad_out,) = gradients
         width = grad_out.shape[1]
-        grad_qkv = grad_out.new_empty(grad_out.shape[0], 3 * width)
+        grad_qkv = room(grad_out, 3 * width, ctx.blocks[-1].stop if ctx.blocks else 0)
         saved = iter(ctx.saved_tensors)
         for block in ctx.blocks:
             (q, k, v), weights = next(saved).unbind(), next(saved)
@@ -149,7 +149,7 @@ STEEP = 80.0
 
 def in_use(qkv: Tensor, blocks: Sequence[Block], heads: int) -> Tensor:
     """What `PackedAttention` gives, where nobody asks for a gradient and nothing is dropped."""
-    out = qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3)
+    out = room(qkv, qkv.shape[1] // 3, blocks[-1].stop if blocks else 0)
     scale = (out.shape[1] // heads) ** -0.5
     for block in blocks:
         q, k, v = split_heads(block.spread(qkv), block.rows, 3, heads).flatten(1, 2).unbind()
@@ -179,7 +179,7 @@ class SelectedAttention(torch.autograd.Function):
         ctx: Any, queries: Tensor, kv: Tensor, asking: Sequence[Group], blocks: Sequence[Block], heads: int, p: float
     ) -> Tensor:
         out = torch.empty_like(queries)
-        ctx.asking, ctx.blocks, ctx.heads, ctx.p = asking, blocks, heads, p
+        ctx.asking, ctx.blocks, ctx.heads, ctx.p, ctx.slots = asking, blocks, heads, p, len(kv)
         ctx.scale = (queries.shape[1] // heads) ** -0.5
         saved: list[Tensor] = []
         for ask, block in zip(asking, blocks, strict=True):
@@ -200,8 +200,7 @@ class SelectedAttention(torch.autograd.Function):
         (grad_out,) = gradients
         width = grad_out.shape[1]
         grad_queries = torch.empty_like(grad_out)
-        slots = ctx.blocks[-1].stop if ctx.blocks else 0
-        grad_kv = grad_out.new_zeros(slots, 2 * width)
+        grad_kv = grad_out.new_zeros(ctx.slots, 2 * width)
         saved = iter(ctx.saved_tensors)
         for ask, block in zip(ctx.asking, ctx.blocks, strict=True):
             if not ask.length:

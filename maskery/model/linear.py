@@ -9,22 +9,36 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-SLOTS = 64
-"""In bfloat16 on a CPU training multiplies so many slots or a multiple."""
+from maskery.model.multiply import SLOTS, Product, by_onednn
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(N,D) -> (N,E), as `F.linear` does it.
+    """(N,D) -> (N,E), as `F.linear` does it, or in float32 by a quicker library where there is one."""
+    if not torch.is_autocast_enabled("cpu") and x.dtype == weight.dtype and _compiled(x):
+        product: Tensor = Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return product
+    wide = with_room(x)
+    return F.linear(x, weight, bias) if wide is x else F.linear(wide, weight, bias)[: len(x)]
 
-    A batch has as many slots as its rows have, so nearly every step has another N. The library that multiplies bfloat16
-    on a CPU compiles code for each shape, forwards and twice back, which for rows of 13 slots cost 7 % of a step:
-    with a few zeros more the shapes recur.
+
+def with_room(x: Tensor) -> Tensor:
+    """(N,D) with zeros behind it, up to a number of slots that recurs, if that is of use.
+
+    A batch has as many slots as its rows have, so nearly every step has another N. oneDNN, which multiplies bfloat16
+    on a CPU and on some float32, compiles code for each shape, forwards and twice back: for rows of 13 slots that cost
+    7 % of a step in bfloat16 and more in float32.
     """
     missing = -len(x) % SLOTS
-    compiled = torch.is_autocast_enabled("cpu") and x.device.type == "cpu" and torch.is_grad_enabled()
-    if not compiled or not missing or len(x) < SLOTS or x.dim() != 2:
-        return F.linear(x, weight, bias)
-    return F.linear(F.pad(x, (0, 0, 0, missing)), weight, bias)[: len(x)]
+    return F.pad(x, (0, 0, 0, missing)) if missing and _compiled(x) else x
+
+
+def _compiled(x: Tensor) -> bool:
+    """Whether code is compiled for a product with x."""
+    if x.device.type != "cpu" or x.dim() != 2 or len(x) < SLOTS:
+        return False
+    if torch.is_autocast_enabled("cpu"):
+        return torch.is_grad_enabled()
+    return x.dtype == torch.float32 and by_onednn()
 
 
 class Linear(nn.Module):

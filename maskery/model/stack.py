@@ -18,13 +18,14 @@ from maskery.model.config import Shape
 from maskery.model.dropout import dropout
 from maskery.model.embeddings import Embeddings
 from maskery.model.layout import Layout
-from maskery.model.linear import Norm
+from maskery.model.linear import Norm, with_room
 from maskery.model.past import Cache, from_the_right, joined, lengths_of
 from maskery.model.plan import AttentionPlan, plan_attention
 from maskery.model.products import Products
 from maskery.model.selection import Selection
 from maskery.model.source import Source
 from maskery.model.visibility import Visibility
+from maskery.model.xl import XL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,8 @@ class Stack(nn.Module):
         count = inputs.layout.count
         plan = self._plan(inputs, attentions, second, keep)
         x = self._embed(inputs, second)
+        if plan.plain and source is None and inputs.products is None and not isinstance(self.embeddings.positions, XL):
+            x = with_room(x)
         wanted = layers or self.shape.memory > 0  # what nobody reads again is not held while the next layers work
         states = [x] if wanted else []
         weights = []
@@ -115,10 +118,11 @@ class Stack(nn.Module):
             if wanted:
                 states[-1] = x
         asking = 0 if second is None else len(second.index)
+        behind = asking if asking or selection is not None else len(x) - count
         return Run(
-            first=x[: len(x) - asking] if asking else x,
+            first=x[: len(x) - behind] if behind else x,
             second=x[len(x) - asking :] if asking else None,
-            states=tuple(each[:count] for each in states) if asking else tuple(states),
+            states=tuple(each[:count] if len(each) > count else each for each in states),
             second_states=tuple(each[len(each) - asking :] for each in states) if asking and layers else (),
             weights=tuple(weights),
             second_weights=tuple(plan.seen),
