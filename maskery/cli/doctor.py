@@ -80,6 +80,7 @@ def machine_facts() -> dict[str, Any]:
 
     import torch
 
+    from maskery.model.multiply import library
     from maskery.train import machine
     from maskery.train.precision import bfloat16_hardware
 
@@ -90,6 +91,7 @@ def machine_facts() -> dict[str, Any]:
         "torch_threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cpu_bfloat16": "in hardware" if bfloat16_hardware() else "no hardware for it",
+        "float32_products": library(),
         "gpu": torch.cuda.is_available(),
         "several_ranks": ", ".join(exchanges()) or "not in this build of torch",
         "memory_free_gib": round(machine.available_memory() / 2**30, 1),

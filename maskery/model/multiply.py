@@ -38,6 +38,11 @@ def by_onednn() -> bool:
     return torch_has_both and torch.backends.cpu.get_cpu_capability() == "AVX512" and amd_family(_told()) >= _ZEN_5
 
 
+def library() -> str:
+    """Which it is, by name."""
+    return "oneDNN" if by_onednn() else "as torch chooses"
+
+
 def _told() -> str:
     """What the system says of its processor: Linux in a file, Windows in one line."""
     path = Path("/proc/cpuinfo")

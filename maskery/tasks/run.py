@@ -74,9 +74,12 @@ class Tuning:
         _, newest = self.folder.checkpoints()[-1]
         self.state, self.best = self.folder.restore(newest, self.made.system, self.trainer.optimizer)
         self.trainer.step = self.state["step"]
-        if self.state["machine"]["micro"] != self.trainer.micro:
-            self.trainer.micro = list(self.state["machine"]["micro"])
+        then = self.state["machine"]
+        if then["micro"] != self.trainer.micro:
+            self.trainer.micro = list(then["micro"])
             self.say(f"micro-batches of {self.trainer.micro[0]}, as the run was started")
+        for difference in machine.differences(then, machine.facts(self.trainer.device, 1, self.trainer.micro)):
+            self.say(difference)
         self.folder.run.cut_metrics(self.trainer.step)
         self.say(f"resumed from {newest.name}")
 

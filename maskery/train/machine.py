@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,9 @@ import numpy as np
 import safetensors
 import tokenizers
 import torch
+
+from maskery.model.linear import linear
+from maskery.model.multiply import library
 
 
 def facts(device: torch.device, world: int, micro: Sequence[int]) -> dict[str, Any]:
@@ -30,11 +33,22 @@ def facts(device: torch.device, world: int, micro: Sequence[int]) -> dict[str, A
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "float32_products": library(),
         "device": device.type,
         "threads": torch.get_num_threads(),
         "world": world,
         "micro": list(micro),
     }
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What keeps a run that goes on from being bitwise what it would have been. Rows of a forward pass are taken over,
+    so they are no difference."""
+    return [
+        f"warning: {name} was {then.get(name)!r}, is {now[name]!r}: the run will not be bitwise the same"
+        for name in sorted(now.keys() - {"micro"})
+        if now[name] != then.get(name)
+    ]
 
 
 def prepare() -> None:
@@ -147,12 +161,13 @@ def available_memory() -> int:
 
 @cache
 def matmul_peak() -> float:
-    """Floating-point operations a second of a large matrix product here, the best of a few."""
+    """Floating-point operations a second of a large matrix product here, by the library that training takes, the best
+    of a few."""
     size = 1024
     a = torch.ones(size, size)
     best = float("inf")
     for _ in range(6):
         began = time.perf_counter()
-        a @ a
+        linear(a, a, None)
         best = min(best, time.perf_counter() - began)
     return 2 * size**3 / best

@@ -251,9 +251,8 @@ def _restore(folder: RunFolder, trainer: Pretrainer, allow_pickle: bool, say: Sa
     if then["micro"] != trainer.micro:
         say(f"micro-batches of {then['micro']} rows, as the run was started")
         trainer.micro = list(then["micro"])
-    for name in sorted(now.keys() - {"micro"}):
-        if now[name] != then.get(name):
-            say(f"warning: {name} was {then.get(name)!r}, is {now[name]!r}: the run will not be bitwise the same")
+    for difference in machine.differences(then, now):
+        say(difference)
     trainer.step = state["step"]
     say(f"resumed from {newest.name}")
     return state
