@@ -12,10 +12,12 @@ from small_task import LABELS, KilledError, config_of, contents, examples_of, fa
 
 from maskery.checkpoint.load import load
 from maskery.errors import InputError, RecipeError, Stopped
+from maskery.model import multiply
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.model import TaskModel
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import tune
+from maskery.train import machine
 
 SPLITS = Splits(examples_of("classify", 24), examples_of("classify", 12, 50))
 
@@ -137,3 +139,15 @@ def test_in_bfloat16(model, tmp_path):
 def test_float16_is_refused(model, tmp_path):
     with pytest.raises(InputError, match="float16 is for pretraining"):
         run(model, tmp_path / "run", precision="float16")
+
+
+def test_another_machine_is_told(model, tmp_path, monkeypatch):
+    with pytest.raises(KilledError):
+        run(model, tmp_path / "run", watch=killing(6), save_every=5)
+    here = machine.facts
+    monkeypatch.setattr(machine, "facts", lambda *given: here(*given) | {"float32_products": "another"})
+    said = []
+    run(model, tmp_path / "run", resume=True, save_every=5, say=said.append)
+    told = [line for line in said if "bitwise" in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"warning: float32_products was {multiply.library()!r}, is 'another'")
