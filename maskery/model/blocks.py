@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -34,6 +35,11 @@ class Block:
     """(b*t,) the packed slot, counted from `start`, of each slot of the grid; padding repeats the first."""
     allowed: Tensor | None = None
     """(b,1,t,t) or what spreads to it: who sees whom; None: everybody."""
+
+    @cached_property
+    def blind(self) -> bool:
+        """Whether some query may see nothing."""
+        return self.allowed is not None and not bool(self.allowed.any(-1).all())
 
     def spread(self, x: Tensor) -> Tensor:
         """(N,D) packed -> (b*t,D); what stands at padding is seen by nobody."""

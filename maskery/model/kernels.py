@@ -162,8 +162,7 @@ def _looked(scores: Tensor, v: Tensor, block: Block) -> Tensor:
     it. Powers of flat numbers are quick, and dividing the result by their sums is the same, as long as none of them is
     too large to hold; and every query has to see somebody."""
     low, high = torch.aminmax(scores) if scores.numel() else (0.0, 0.0)
-    seeing = block.allowed is None or block.place is not None
-    if not seeing or scores.dtype != torch.float32 or max(-float(low), float(high)) > STEEP:
+    if block.blind or scores.dtype != torch.float32 or max(-float(low), float(high)) > STEEP:
         return torch.bmm(softmax(scores, block.allowed, block.rows), v)
     if block.allowed is not None:
         scores.view(block.rows, -1, *scores.shape[1:]).masked_fill_(~block.allowed, -torch.inf)
