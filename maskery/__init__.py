@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from maskery import explain as explain
     from maskery.batches import Batch as Batch
     from maskery.checkpoint.load import load as load
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from maskery.tasks.estimator import Classifier as Classifier
     from maskery.tasks.estimator import Regressor as Regressor
     from maskery.tasks.finetune import finetune as finetune
+    from maskery.tasks.predict import predict as predict
     from maskery.text.tokenizer import Tokenizer as Tokenizer
     from maskery.train.loggers import Logger as Logger
     from maskery.train.run import Run as Run
-    from maskery.train.run import pretrain as pretrain
+    from maskery.train.start import pretrain as pretrain
     from maskery.vectors.encoder import Encoder as Encoder
+    from maskery.vectors.evaluate import evaluate as evaluate
     from maskery.vectors.static import StaticEncoder as StaticEncoder
     from maskery.words.vectors import WordVectors as WordVectors
+    from maskery.writing.fill import fill as fill
     from maskery.writing.generate import generate as generate
     from maskery.writing.score import score as score
 
@@ -47,11 +51,14 @@ _HOME = {
     "Tokenizer": "maskery.text.tokenizer",
     "WordVectors": "maskery.words.vectors",
     "batch": "maskery.feed",
+    "evaluate": "maskery.vectors.evaluate",
     "explain": "maskery.explain",
+    "fill": "maskery.writing.fill",
     "finetune": "maskery.tasks.finetune",
     "generate": "maskery.writing.generate",
     "load": "maskery.checkpoint.load",
-    "pretrain": "maskery.train.run",
+    "predict": "maskery.tasks.predict",
+    "pretrain": "maskery.train.start",
     "recipe": "maskery.recipes.recipe",
     "score": "maskery.writing.score",
 }
@@ -60,10 +67,26 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _HOME:
         raise AttributeError(f"module 'maskery' has no attribute {name!r}")
     home = import_module(_HOME[name])
     return home if _HOME[name] == f"maskery.{name}" else getattr(home, name)
+
+
+def _version() -> str:
+    """Of the installed package; of a clone that nobody installed, as its pyproject.toml says."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("maskery")
+    except PackageNotFoundError:
+        import tomllib
+        from pathlib import Path
+
+        told = Path(__file__).parent.parent / "pyproject.toml"
+        return str(tomllib.loads(told.read_text(encoding="utf-8"))["project"]["version"]) if told.is_file() else "0"
 
 
 def __dir__() -> list[str]:

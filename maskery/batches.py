@@ -46,6 +46,12 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
+    """What the network reads in one step: ids, segments, positions, the text before corruption, targets by objective.
+
+    batch = maskery.batch("bert", "my-corpus", step=0)
+    batch.ids.shape, batch.targets["masked_token"].label
+    """
+
     step: int
     rows: Tensor
     """(B,) row numbers of the plan."""

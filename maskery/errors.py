@@ -3,6 +3,7 @@
 MaskeryError                 exit 1
 ├── InputError               exit 2: what the user gave cannot be used
 │   ├── ArgumentError        an argument of a Python call; also a ValueError, as libraries expect one
+│   ├── ArgumentTypeError    an argument of another type than the call takes; also a TypeError
 │   ├── TextError            a text file (file and line)
 │   ├── CorpusError          a corpus folder
 │   ├── RecipeError          a recipe, a key or a value in it
@@ -25,7 +26,13 @@ from pathlib import Path
 
 
 class MaskeryError(Exception):
-    """Cause, place and repair; printed as up to three lines."""
+    """Cause, place and repair; printed as up to three lines.
+
+    try:
+        maskery.load("nowhere")
+    except maskery.MaskeryError as error:
+        print(error.cause, error.where, error.repair)
+    """
 
     exit_code = 1
 
@@ -47,6 +54,10 @@ class InputError(MaskeryError):
 
 
 class ArgumentError(InputError, ValueError):
+    pass
+
+
+class ArgumentTypeError(InputError, TypeError):
     pass
 
 

@@ -13,8 +13,10 @@ EXTRAS = {
     "tensorboardX": "tensorboard",
     "gensim": "words",
     "sklearn": "sklearn",
+    "scipy": "sklearn",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "huggingface_hub": "hub",
 }
 """Module -> the extra of this package that installs it."""
 

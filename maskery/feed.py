@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from maskery import randomness
+from maskery import arguments, randomness
 from maskery.batches import Batch
-from maskery.corpus.mixture import Corpora, Mixture
+from maskery.corpus.mixture import AnyCorpora, Corpora, Mixture, corpus_of
 from maskery.corpus.store import Corpus, CorpusFacts
 from maskery.corruption.config import CorruptionConfig
 from maskery.corruption.corrupt import corrupt
 from maskery.corruption.permutation import in_order
-from maskery.errors import CorpusError, InputError
+from maskery.errors import ArgumentError, CorpusError, InputError
 from maskery.knowledge.load import similar_words
 from maskery.knowledge.similar import SimilarWords
 from maskery.objectives.build import objectives_of
@@ -32,7 +32,7 @@ from maskery.objectives.config import ASKED_OF_DECODER, ASKED_OF_GENERATOR
 from maskery.objectives.masked_token import DRAWS
 from maskery.objectives.protocol import Comparing, Objective
 from maskery.phases import Phase, phase_at, phases_of
-from maskery.recipes.recipe import Recipe
+from maskery.recipes.recipe import AnyRecipe, Recipe, recipe_of
 from maskery.rows.config import CLOSED
 from maskery.rows.modes import modes, with_segments_by_mode
 from maskery.rows.order import Lanes, Order
@@ -342,8 +342,8 @@ def with_draws(made: Batch, row_keys: randomness.Keys) -> Batch:
 
 
 def batch(
-    recipe: Recipe,
-    corpus: Corpora,
+    recipe: AnyRecipe,
+    corpus: AnyCorpora,
     step: int = 0,
     rank: int = 0,
     world: int = 1,
@@ -351,4 +351,9 @@ def batch(
     split: str = "train",
 ) -> Batch:
     """What training will read at `step`: `batch(step=0)` feeds update 1."""
-    return Feed(recipe, corpus, recipe.training.seed if seed is None else seed, split).batch(step, rank, world)
+    read, opened = recipe_of(recipe), corpus_of(corpus)
+    places = arguments.count("step", step, 0), arguments.count("rank", rank, 0), arguments.count("world", world)
+    if places[1] >= places[2]:
+        raise ArgumentError(f"rank {rank} of {world}: ranks count from 0", repair=f"rank 0 to {world - 1}")
+    keyed = read.training.seed if seed is None else arguments.count("seed", seed, 0)
+    return Feed(read, opened, keyed, split).batch(*places)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,8 @@ from maskery.errors import DiskError, ExistsError, InputError
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial-"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What Python puts for bytes of a name that are no UTF-8."""
 _REFUSALS = {
     errno.ENOSPC: "free some space on the disk, or choose a folder on another one",
     errno.EDQUOT: "free some of your space on the disk, or choose a folder on another one",
@@ -32,7 +35,7 @@ _REFUSALS = {
 }
 """What a disk may refuse without any defect of ours, and what repairs it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_OF_WRITING = (*_FULL, errno.EFBIG, errno.EROFS)
+OF_WRITING = (*_FULL, errno.EFBIG, errno.EROFS)
 """Refusals that no reading meets."""
 
 
@@ -59,7 +62,7 @@ def writing(path: Path, *, reads: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = None if reads and error.errno not in _OF_WRITING else disk_error(error, path)
+        told = None if reads and error.errno not in OF_WRITING else disk_error(error, path)
         raise (told or error) from None
 
 
@@ -96,6 +99,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """Write a temporary file beside `path`; on success it is synced and takes the place of `path`, else it is gone."""
     temporary = _partial(path)
+    require_place(path)
     with writing(path):
         try:
             with open(temporary, "wb") as file:
@@ -185,6 +189,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     A folder that is already at `path` stays whole until then, and is removed after.
     """
+    require_writable_around(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(path)
@@ -292,18 +297,59 @@ def remove_leftovers(folder: Path) -> list[str]:
     return removed
 
 
+class NotAFile(InputError):
+    """Something that is read has no end or no content of its own: a pipe, a device, a socket."""
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what would wait for a writer or never end; opening reports what is missing, or a folder."""
+    with suppress(OSError, ValueError):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+            kind = kinds.get(stat.S_IFMT(mode), "a device")
+            raise NotAFile(f"is {kind}, not a file", where=path, repair="name a file")
+
+
+def require_place(path: Path) -> None:
+    """Refuse a name under which nothing can be made: a link to nothing on the way, `..` at the end, no UTF-8."""
+    if path.name == "..":
+        raise InputError("is the folder around another one", where=path, repair="give the name of a new folder")
+    if _SURROGATE.search(str(path)):
+        shown = str(path).encode(errors="backslashreplace").decode()
+        raise InputError("the name is not UTF-8", where=shown, repair="give a name in UTF-8")
+    for each in (path, *path.parents):
+        with writing(each):
+            broken = each.is_symlink() and not each.exists()
+        if broken:
+            cause = f"is a link to {each.readlink()}, which is not there"
+            raise InputError(cause, where=each, repair=f"remove the link, or make what it leads to: rm {each}")
+
+
 def require_new_file(path: Path) -> None:
     """Refuse early a file that is there, or whose folder is not."""
+    require_place(path)
     if path.exists():
         remove = "" if path.is_dir() else f", or remove it: rm {path}"
         raise ExistsError("is already there", where=path, repair=f"give another --out{remove}")
     if not path.parent.is_dir():
         raise InputError("no such folder", where=path.parent, repair=f"mkdir -p {path.parent}")
-    require_writable(path.parent)
+    require_writable_around(path)
 
 
 def require_writable(path: Path) -> None:
     """Refuse early, before long work, a place where nothing can be written."""
+    require_place(path)
+    _require_access(path)
+
+
+def require_writable_around(path: Path) -> None:
+    """The same of the folder in which `path` is to be made, which may well be `..`."""
+    require_place(path)
+    _require_access(path.parent)
+
+
+def _require_access(path: Path) -> None:
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
         raise InputError("is a file, not a folder", where=there, repair="choose another --out")

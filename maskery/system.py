@@ -205,8 +205,13 @@ class System(Trainable):
             if reading is not None and reading.leak is not None:
                 mode = batch.slots.get("mode")
                 seen = self.network.shape.visibility if mode is None else Mode(int(mode[reading.leak.row, 0])).kind
-                raise RefusedError(
-                    f"{name} under {seen} visibility: {reading.leak.text()}",
-                    repair="choose a visibility that hides the answer (next_token: causal), or a corruption "
-                    "that hides it, or another objective; `maskery inspect RECIPE --flow` draws it",
-                )
+                raise leakage(name, seen, reading.leak.text())
+
+
+def leakage(objective: str, visibility: str, leak: str) -> RefusedError:
+    """The refusal of a recipe in which a target can read its own answer."""
+    return RefusedError(
+        f"{objective} under {visibility} visibility: {leak}",
+        repair="choose a visibility that hides the answer (next_token: causal), or a corruption "
+        "that hides it, or another objective; `maskery inspect RECIPE --flow` draws it",
+    )

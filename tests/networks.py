@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.heads import TASKS, task_head
 from maskery.checkpoint.model import Model
 from maskery.model.config import ModelConfig
@@ -44,6 +45,23 @@ XLNET = {
     "token_head": "bias",
 }
 """A shape that is XLNet's."""
+MODERNBERT = {
+    "positions": "rotary",
+    "theta": 160_000.0,
+    "local": 6,
+    "local_theta": 10_000.0,
+    "norm": "pre",
+    "embedding_norm": "yes",
+    "first_norm": False,
+    "gated": True,
+    "attention_bias": False,
+    "feedforward_bias": False,
+    "norm_bias": False,
+    "head_bias": False,
+    "segments": 0,
+    "eps": 1e-5,
+}
+"""A shape that is ModernBERT's."""
 FAMILY_SHAPES: dict[str, dict[str, object]] = {
     "bert": {},
     "roberta": {"position_offset": 2},
@@ -57,12 +75,18 @@ FAMILY_SHAPES: dict[str, dict[str, object]] = {
     "transfo-xl": XL,
     "xlnet": XLNET,
     "bart": BART,
+    "deberta-v2": {"positions": "disentangled", "buckets": 8, "clip": 24, "segments": 0, "eps": 1e-7},
+    "modernbert": MODERNBERT,
+    "xlm-roberta": {"position_offset": 2},
+    "camembert": {"position_offset": 2},
+    "mpnet": {"positions": "mpnet", "clip": 128, "segments": 0, "position_offset": 2},
 }
 """What makes a shape that of a family."""
 
 
-def tokenizer():
-    return Tokenizer.from_pieces(PIECES)
+def tokenizer(pad=0):
+    pieces = [each for each in PIECES if each != "[PAD]"]
+    return Tokenizer.from_pieces([*pieces[:pad], "[PAD]", *pieces[pad:]])
 
 
 def shape_of(*, vocabulary=VOCABULARY, visibility="full", **changes):
@@ -84,10 +108,17 @@ def heads_of(shape, names, seed=0):
     return heads
 
 
-def model_of(*names, pooler=False, seed=0, with_tokenizer=True, **changes):
+def model_of(*names, pooler=False, seed=0, with_tokenizer=True, pad=0, **changes):
+    """`pad`: the id of [PAD]."""
     shape = shape_of(**changes)
     return Model(
         network_of(shape, pooler=pooler, seed=seed),
         heads_of(shape, names, seed),
-        tokenizer() if with_tokenizer else None,
+        tokenizer(pad) if with_tokenizer else None,
     )
+
+
+def model_of_family(family, *names, **changes):
+    """With [PAD] where the family wants it: positions may be counted from its id."""
+    sizes = {**FAMILY_SHAPES[family], **changes}
+    return model_of(*names, pad=1 if FAMILIES[family].offset_from_pad else 0, **sizes)

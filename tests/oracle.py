@@ -47,6 +47,7 @@ DEFAULTS = {
     "albert": {**SIZES, "embedding_size": 10},
     "electra": {**SIZES, "embedding_size": 10},
     "distilbert": DISTILBERT,
+    "xlnet": {"vocab_size": VOCABULARY, "d_model": 24, "n_layer": 3, "n_head": 4, "d_inner": 40},
     "ernie": {**SIZES, "use_task_id": True, "type_vocab_size": 4},
 }
 

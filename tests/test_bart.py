@@ -72,15 +72,16 @@ def test_a_fifth_of_the_fragments_begins_at_the_front_and_a_fifth_ends_at_the_en
     assert surprise(first, expected) < 3.7
 
 
+NONE = {"mask": 0.0, "random": 0.0, "keep": 0.0}
 NOISES = {
-    "masking": {"corruption.span": {"law": "single"}, "corruption.replace": {"mask": 1.0, "infill": 0.0}},
-    "deletion": {"corruption.span": {"law": "single"}, "corruption.replace": {"delete": 1.0, "infill": 0.0}},
+    "masking": {"corruption.span": {"law": "single"}, "corruption.replace": {**NONE, "mask": 1.0}},
+    "deletion": {"corruption.span": {"law": "single"}, "corruption.replace": {**NONE, "delete": 1.0}},
     "rotation": {"corruption.order.rotate": 1.0, "corruption.order.sentences": False, "corruption.rate": 0.0},
     "all together": {
         "corruption.span": {"law": "geometric", "p": 0.3, "longest": 5},
         "corruption.order.rotate": 0.5,
         "corruption.shuffle.rate": 0.1,
-        "corruption.replace": {"mask": 0.2, "random": 0.1, "delete": 0.3, "infill": 0.4},
+        "corruption.replace": {**NONE, "mask": 0.2, "random": 0.1, "delete": 0.3, "infill": 0.4},
     },
 }
 

@@ -103,7 +103,7 @@ def test_numbers_of_columns_are_kept(place, command, tmp_path):
 
 def test_a_folder_of_hugging_face_is_evaluated(place, run, command, tmp_path):
     out, plain = tmp_path / "run", tmp_path / "plain"
-    assert run("--out", out)[0] == 0
+    assert run("--out", out, "--pool", "pooler")[0] == 0
     plain.mkdir()
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         if (out / name).is_file():

@@ -113,6 +113,19 @@ def test_export_refuses_what_a_family_cannot_hold(capsys, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_tensorflow_given_elsewhere_leads_here(capsys, google):
-    told = run(capsys, "info", google, code=2).err
-    assert f"maskery import {google}" in told
+def test_a_folder_of_tensorflow_is_read_where_it_lies_too(capsys, tmp_path, google):
+    run(capsys, "import", google, "--out", tmp_path / "out")
+    told, imported = (json.loads(run(capsys, "info", each, "--json").out) for each in (google, tmp_path / "out"))
+    assert told["family"] == "bert"
+    assert told["parameters"] == imported["parameters"]
+    said = " ".join(run(capsys, "info", google).out.split())
+    assert "read from the TensorFlow checkpoint" in said
+
+
+def test_a_folder_of_two_checkpoints_given_elsewhere_leads_here(capsys, tmp_path, google):
+    folder = shutil.copytree(google, tmp_path / "two")
+    for each in google.glob("bert_model.ckpt.*"):
+        shutil.copy(each, folder / each.name.replace("bert_model", "older"))
+    told = run(capsys, "info", folder, code=2).err
+    assert "2 checkpoints are here" in told
+    assert "maskery import" in told

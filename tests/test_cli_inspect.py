@@ -32,6 +32,8 @@ GPT = [
     )
     for part in ("--set", setting)
 ]
+MASKED_TOO = ["--set", "objectives.masked_token.weight=1.0"]
+"""An objective that finds no target where nothing is corrupted."""
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +111,13 @@ def test_what_the_plan_had_to_do_is_told_in_words(corpus, capsys):
 
 
 def test_a_recipe_without_corruption(corpus, capsys):
-    assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "8", "--json", *GPT]) == 0
+    causal = [*GPT, "--set", "visibility.kind=causal"]
+    assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "8", "--json", *causal]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["chosen_rate"], found["replaced"], found["pair"]) == (0, {}, {})
-    assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "1", *GPT]) == 0
+    assert (found["chosen_rate"], found["replaced"], found["pair"], found["leaks"]) == (0, {}, {}, {})
+    assert main(["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "1", *causal]) == 0
     out = capsys.readouterr().out
-    assert "measured over 1 row, " in out
+    assert "Measured over 1 rows, " in out
     assert out.splitlines()[-1].split()[:3] == ["chosen", "0.00", "%"]
 
 
@@ -128,14 +131,35 @@ def test_flow_of_a_sound_recipe(corpus, capsys, monkeypatch):
 
 
 def test_flow_shows_a_leak_and_a_refusal(corpus, capsys):
-    arguments = ["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "8", "--flow", *GPT]
-    assert main(arguments) == 0
-    assert "next_token: LEAKS: position 0 reaches its own answer" in capsys.readouterr().out
+    arguments = ["inspect", "roberta", "--corpus", str(corpus.path), "--rows", "8", "--flow", *GPT, *MASKED_TOO]
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert "next_token: LEAKS: position 0 reaches its own answer" in captured.out
+    assert "next_token under full visibility: position 0 reaches its own answer" in captured.err
     assert main([*arguments, "--json", "--set", "visibility.kind=causal"]) == 0
     flow = json.loads(capsys.readouterr().out)["flow"]
     assert flow["leaks"] == {"masked_token": None, "next_token": None}
     assert np.array_equal(flow["visible"], np.tril(np.ones((len(flow["tokens"]),) * 2)))
     assert [refusal["piece"] for refusal in flow["refused"]] == ["objectives.masked_token"]
+
+
+@pytest.mark.parametrize("view", ["rows", "json", "made up", "text", "compare"])
+def test_a_leak_is_told_by_every_view_and_ends_in_an_error(corpus, capsys, view):
+    here = ["--corpus", str(corpus.path)]
+    arguments = {
+        "rows": ["roberta", *here, "--rows", "4"],
+        "json": ["roberta", *here, "--rows", "4", "--json"],
+        "made up": ["roberta"],
+        "text": ["roberta", *here, "--text", "the cat sees a dog"],
+        "compare": ["--compare", "bert,roberta", *here, "--text", "the cat sees a dog"],
+    }[view]
+    assert main(["inspect", *arguments, *GPT]) == 2
+    captured = capsys.readouterr()
+    assert re.search(r"recipe \w+: next_token under full visibility: position \d+ reaches its own answer", captured.err)
+    assert "choose a visibility that hides the answer" in captured.err
+    assert captured.out, "it is drawn all the same"
+    if view == "json":
+        assert "reaches its own answer" in json.loads(captured.out)["leaks"]["next_token"]
 
 
 def test_flow_of_a_made_up_row(capsys):
@@ -145,7 +169,7 @@ def test_flow_of_a_made_up_row(capsys):
     assert flow["tokens"].count("[SEP]") == 2
     assert flow["leaks"] == {"masked_token": None, "next_sentence": None}
     assert share_is(flow["kept"]["masked_token"], flow["targets"]["masked_token"], 0.1)
-    assert main(["inspect", "roberta", "--flow", *GPT]) == 0
+    assert main(["inspect", "roberta", "--flow", *GPT, *MASKED_TOO]) == 2
     out = capsys.readouterr().out
     assert "next_token: LEAKS: position 0 reaches its own answer in layer 1 directly" in out
     assert "masked_token: nothing is asked" in out

@@ -107,7 +107,7 @@ def test_one_recipe_and_its_stages(corpus, capsys):
      ({"order.sentences": True}, "; sentences in random order", "句子顺序随机"),
      ({"order.rotate": 0.5}, "; 50% of the segments rotated", "50% 的段落被轮转"),
      ({"rate": 0, "shuffle.rate": 0.05}, "nothing is chosen; 5% of the runs of 3 shuffled", "不选任何位置"),
-     ({"rate": 0}, "nothing is corrupted", "不做任何破坏")],
+     ({"rate": 0}, "nothing is corrupted", "不加噪")],
     ids=["ngram", "sentences", "rotate", "shuffle", "nothing"],
 )  # fmt: skip
 def test_all_that_is_done_to_a_text_is_told(corpus, changes, told, chinese):
@@ -236,19 +236,26 @@ def test_what_is_refused(corpus, tmp_path, capsys):
     here, text = ["--corpus", str(corpus.path)], ["--text", TEXT]
     for arguments, told in (
         (["--compare", "bert,bret", *text, *here], "unknown recipe 'bret'"),
-        (["--compare", "bert,roberta", *here], "--compare shows one sentence, and there is none"),
+        (["--compare", "bert,roberta", *here], "--compare is about a text, and there is none"),
         (["--compare", " , ", *text, *here], "--compare names no recipe"),
         (["--compare", "bert,roberta,bert", *text, *here], "--compare bert,roberta\n"),
         (["roberta", "--compare", "bert,roberta", *text, *here], "--compare roberta,bert\n"),
         (["--compare", "bert,macbert", *text, *here], "macbert puts words of like meaning"),
-        (["--compare", "bert", *text], "a text is cut into tokens and words as a corpus was"),
         (["--compare", "bert", *text, "--corpus", str(tmp_path / "no")], "maskery corpus build"),
         (["bert", "--text", " \n ", *here], "the text has 0 tokens"),
         (["bert", "--text", "cat " * 200, *here], "1 to 128 tokens"),
         (["bert", *text, *here, "--draws", "0"], "draw it 1 to 100 times"),
         (["bert", *text, *here, "--rows", "9"], "--rows has no meaning with --text"),
         (["bert", *here, "--draws", "2"], 'add --text "a sentence"'),
-        (["bert", *here, "--flow", *text], "--text has no meaning with --flow"),
+        (["bert", *here, "--flow", *text, "--draws", "2"], "--draws has no meaning with --flow"),
+        (["bert", *here, "--flow", "--text", "cat " * 60], "give a text of 1 to 48 tokens"),
+        (["bert", *here, "--pair", TEXT], "--pair is about a text, and there is none"),
+        (["bert", *here, *text, "--pair", " "], "the second text has 0 tokens"),
+        (["bert", *here, *text, "--order", "2,1"], "bert reads full, in no order that could be given"),
+        (["xlnet", *here, *text, "--order", "2,2"], "does not name some of the"),
+        (["xlnet", *here, *text, "--order", "two"], "--order 3,2,4,1"),
+        (["xlnet", *here, *text, "--order", "2,1", "--draws", "2"], "leave out --compare and --draws"),
+        (["bert", *text, *here, "--lang", "fr"], "choices: en, zh"),
         (["bert", "--flow", "--step", "1"], "--step has no meaning with --flow"),
         (["bert", *here, "--step", "1000000"], "--step 999999"),
         (["bert", *here, "--step", "-1"], "the steps 0 to 999,999"),
@@ -272,3 +279,111 @@ def test_rows_of_a_later_step_and_a_short_stage(corpus, capsys):
     found = json.loads(capsys.readouterr().out)
     assert (found["step"], found["unit"], found["rows"]) == (4, "phrase", 16)
     assert np.isclose(sum(found["replaced"].values()), 1)
+
+
+# Marks, pairs and orders
+
+
+@pytest.fixture(scope="module")
+def marked(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("marked")
+    phrases, entities = folder / "phrases.txt", folder / "entities.txt"
+    phrases.write_text("small house\nquiet bird\nnever there\n", encoding="utf-8")
+    entities.write_text("dog\n", encoding="utf-8")
+    return corpus.mark(folder / "corpus", phrases=phrases, entities=entities)
+
+
+def test_a_text_is_marked_as_the_corpus_is(marked, corpus):
+    """The phrases of the store stand in its flags; what they are in a text is found again by a walk over its words."""
+    from maskery.corpus.encode import encode
+    from maskery.corpus.marked import marked_like
+
+    piece = encode(TEXT, marked.tokenizer, marked.segmenter)
+    found = marked_like(marked, piece)
+    names = marked.tokenizer.tokens(piece.tokens)
+    expected = set()
+    for phrase in (["small", "house"], ["quiet", "bird"]):
+        stands = any(
+            marked.tokenizer.tokens(marked.tokens[at : at + 2]) == phrase
+            for at in np.flatnonzero(marked.flags & Flag.PHRASE).tolist()
+        )
+        expected |= {names.index(word) for word in phrase} if stands else set()
+    marks = found.flags & (Flag.PHRASE | Flag.IN_PHRASE)
+    assert expected
+    assert set(np.flatnonzero(marks).tolist()) == expected
+    assert found.kinds == {"phrases", "entities"}
+    assert not (marked_like(corpus, piece).flags & (Flag.PHRASE | Flag.ENTITY)).any()
+
+
+def test_ernie_takes_the_phrases_of_a_marked_corpus_whole(marked, corpus, capsys):
+    """Before, phrase rows were those of whole words, whatever the corpus marks."""
+    arguments = ["inspect", "--compare", "ernie,bert-wwm", "--text", TEXT, "--draws", "30", "--json"]
+    units = {}
+    for store in (marked, corpus):
+        assert main([*arguments, "--corpus", str(store.path)]) == 0
+        found = json.loads(capsys.readouterr().out)
+        at = found["tokens"].index("small")
+        draws = found["recipes"]["ernie 2/3 phrase"]["draws"]
+        units[store] = {(draw["edits"][at] == "none", draw["edits"][at + 1] == "none") for draw in draws}
+    assert units[marked] == {(True, True), (False, False)}, "never one word of it alone"
+    assert (True, False) in units[corpus] or (False, True) in units[corpus]
+
+
+def test_why_words_are_taken_for_phrases_is_told(marked, corpus):
+    asked = [recipe("ernie")]
+    told = [
+        masked_sentence(asked, store, text).maskings[1].described(words_of("en"))
+        for store, text in ((marked, TEXT), (marked, "the cat"), (corpus, TEXT))
+    ]
+    assert told[0].endswith("in every epoch") or told[0].endswith("copy of the text")
+    assert told[1].endswith("nothing in the text is marked in the corpus, so words are taken")
+    assert told[2].endswith("the corpus has no marks of this kind (maskery corpus mark), so words are taken")
+
+
+def test_a_pair_of_texts(corpus, capsys):
+    arguments = ["inspect", "bert", "--text", "the dog", "--pair", "a bird", "--corpus", str(corpus.path)]
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tokens"] == ["[CLS]", "the", "dog", "[SEP]", "a", "bird", "[SEP]"]
+    assert found["pair"] == "a bird"
+    assert main(["inspect", "xlnet", *arguments[2:], "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tokens"] == ["the", "dog", "[SEP]", "a", "bird", "[SEP]", "[CLS]"], "as its own rows are framed"
+
+
+def test_an_order_of_ones_own(capsys):
+    """The example of the notes on XLNet: 3, 2, 4, 1."""
+    arguments = ["inspect", "xlnet", "--text", "语言序列", "--order", "3,2,4,1"]
+    assert main([*arguments, "--json"]) == 0
+    flow = json.loads(capsys.readouterr().out)["flow"]
+    assert flow["asked"] == ["语", "言", "序", "列", "", ""]
+    seen = [{other + 1 for other, sees in enumerate(line) if sees} for line in flow["query"]["visible"]]
+    assert seen[:4] == [{2, 3, 4}, {3}, set(), {2, 3}]
+    assert main(["inspect", "xlnet", "--text", "语言序列", "--order", "4,1", "--json"]) == 0
+    flow = json.loads(capsys.readouterr().out)["flow"]
+    assert flow["asked"] == ["语", "", "", "列", "", ""]
+    seen = [{other + 1 for other, sees in enumerate(line) if sees} for line in flow["query"]["visible"]]
+    assert (seen[0], seen[3]) == ({2, 3, 4}, {2, 3}), "what is not named is known from the beginning"
+    assert main([*arguments, "--flow"]) == 0
+    assert "Why two streams" in capsys.readouterr().out
+
+
+def test_order_and_targets_of_a_text_without_a_corpus(capsys, tmp_path):
+    page = tmp_path / "text.html"
+    assert main(["inspect", "xlnet", "--text", "New York is a city", "--html", str(page)]) == 0
+    captured = capsys.readouterr()
+    assert "In turn: " in captured.out
+    assert "The query stream sees" in captured.out
+    assert "no --corpus: the vocabulary is the words of the text" in captured.err
+    assert "The query stream sees" in check_page(page.read_text(encoding="utf-8")).text
+    assert main(["inspect", "bert", "--text", "New York is a city"]) == 0
+    assert "Who sees whom" not in capsys.readouterr().out, "everybody sees everybody"
+    assert main(["inspect", "bert", "--text", "New York is a city", "--flow"]) == 0
+    assert "masked_token: no target can reach its answer" in capsys.readouterr().out
+
+
+def test_the_first_draw_is_the_row_whose_order_is_drawn(corpus, capsys):
+    assert main(["inspect", "xlnet", "--text", TEXT, "--corpus", str(corpus.path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    chosen = [edit != "none" for edit in found["recipes"]["xlnet"]["draws"][0]["edits"]]
+    assert chosen == [bool(answer) for answer in found["flow"]["asked"]]

@@ -12,20 +12,21 @@ from rich.console import Console
 from safetensors.torch import load_file
 from tiny import SMALL, build
 
-from maskery.cli import budget, main
-from maskery.cli.choices import Asked, choices, flat, resolve
+from maskery.cli import main
 from maskery.cli.live import Display, Meter, Smooth
 from maskery.cli.output import talk
-from maskery.cli.pretrain import settle
+from maskery.cli.settings import parse_settings
 from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.model.config import ModelConfig
 from maskery.model.cost import forward_flops
 from maskery.phases import Phase
 from maskery.recipes.recipe import recipe
-from maskery.train import machine, tokens
+from maskery.train import budget, machine, tokens
 from maskery.train.folder import RunFolder
 from maskery.train.loop import Update
+from maskery.train.options import Options, flat
+from maskery.train.settle import settle
 
 
 @pytest.fixture(scope="module")
@@ -43,131 +44,6 @@ def pretrain(corpus, tmp_path):
 
 
 QUICK = ("--length", 32, "--batch", 4)
-
-
-# -- what is chosen
-
-
-def settled(**asked):
-    request = Asked(recipe="bert", **asked)
-    return resolve(request, choices(request, None), None)
-
-
-def test_choices_on_a_cpu_have_reasons():
-    request = Asked(recipe="bert")
-    chosen = choices(request, None)
-    assert [choice.reason.split(":")[0] for choice in chosen] == ["--size mini", "--length 128", "--batch 32"]
-    made = resolve(request, chosen, None)
-    assert (made.model.layers, made.model.width, made.training.batch) == (4, 256, 32)
-    assert (made.training.length, made.training.phases) == (128, ())
-
-
-def test_precedence_is_recipe_size_set_flags():
-    assert settled(size="small").model.width == 512
-    assert settled(size="small", settings={"model.width": 64}).model.width == 64
-    made = settled(settings={"training.batch": 8, "training.seed": 4}, batch=16, seed=5)
-    assert (made.training.batch, made.training.seed) == (16, 5)
-    phases = [{"steps": 1, "length": 16, "batch": 7}, {"steps": 1, "length": 32}]
-    assert settled(settings={"training.phases": phases}).training.phases[0].batch == 7
-    assert settled(settings={"training.phases": phases}, length=64).training.phases == ()
-    assert settled(settings={"training.phases": phases}, batch=3).training.phases[0].batch == 0
-
-
-def test_what_is_given_is_not_chosen():
-    request = Asked(
-        recipe="bert",
-        batch=256,
-        length=512,
-        settings={"model.layers": 1, "model.width": 8, "model.heads": 1},
-    )
-    assert choices(request, None) == []
-    only_width = settled(settings={"model.width": 64})
-    assert (only_width.model.width, only_width.model.heads, only_width.model.layers) == (64, 4, 4)
-
-
-def test_a_small_recipe_of_ones_own_keeps_its_shape(tmp_path):
-    own = tmp_path / "own.toml"
-    own.write_text('extends = "bert"\n[model]\nlayers = 2\nwidth = 32\nheads = 2\n[training]\nlength = 64\nbatch = 8\n')
-    assert choices(Asked(recipe=str(own)), None) == []
-
-
-OWN = {
-    "model": {"layers": 6, "width": 384},
-    "training": {"batch": 100, "length": 256, "steps": 200},
-}
-
-
-@pytest.fixture
-def own(tmp_path):
-    file = tmp_path / "own.toml"
-    tables = [f"[{name}]\n" + "".join(f"{k} = {v}\n" for k, v in table.items()) for name, table in OWN.items()]
-    file.write_text('extends = "bert"\n' + "".join(tables))
-    return str(file)
-
-
-def test_what_ones_own_file_says_is_kept(own, corpus, tmp_path, capsys):
-    made = settle(Asked(recipe=own), corpus, tmp_path / "run", False, time.monotonic())
-    for name, table in OWN.items():
-        assert {key: made.plain()[name][key] for key in table} == table
-    assert (made.model.heads, made.training.phases) == (12, ())
-    assert capsys.readouterr().err == "--save-every 50: the run is shorter than 1,000 steps\n"
-
-
-def test_the_recipe_of_a_run_repeats_it(own, corpus, tmp_path, capsys):
-    made = recipe(own, {"training.save_every": 7})
-    (tmp_path / "again.toml").write_text(made.toml())
-    again = Asked(recipe=str(tmp_path / "again.toml"))
-    found = settle(again, corpus, tmp_path / "run", False, time.monotonic())
-    assert found.plain() | {"name": ""} == made.plain() | {"name": ""}
-    assert capsys.readouterr().err == ""
-
-
-def test_the_command_line_wins_over_ones_own_file(own, corpus, tmp_path):
-    asked = Asked(recipe=own, size="tiny", batch=4, length=16, tokens=1000)
-    found = settle(asked, corpus, tmp_path / "run", False, time.monotonic())
-    assert (found.model.layers, found.training.batch, found.training.length) == (2, 4, 16)
-    assert found.training.steps < 200
-
-
-def test_nothing_is_chosen_beside_a_gpu(corpus, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(machine, "device", lambda: torch.device("cuda"))
-    found = settle(Asked(recipe="bert"), corpus, tmp_path / "run", False, time.monotonic())
-    assert found == recipe("bert")
-    assert capsys.readouterr().err == ""
-    shape = ModelConfig(layers=3, width=48, heads=3).shape(100)
-    (only,) = choices(Asked(recipe="bert"), shape)
-    assert only.keys["model.layers"] == 3
-
-
-def test_the_shape_of_a_model_to_start_from():
-    shape = ModelConfig(layers=3, width=48, heads=3).shape(100)
-    request = Asked(recipe="bert")
-    made = resolve(request, choices(request, shape), None)
-    assert (made.model.layers, made.model.width, made.model.heads) == (3, 48, 3)
-
-
-def test_resuming_takes_the_chosen_keys_from_the_run(monkeypatch):
-    stored = settled().changed({"model.layers": 2, "training.batch": 5})
-    request = Asked(recipe="bert", length=16)
-    again = resolve(request, choices(request, None), stored)
-    assert (again.model.layers, again.training.batch, again.training.length) == (2, 5, 16)
-    monkeypatch.setattr(machine, "device", lambda: torch.device("cuda"))
-    assert resolve(request, choices(request, None, True), stored) == again, "also where it is resumed beside a GPU"
-
-
-def test_one_limit_only():
-    for limits in (
-        {"steps": 1, "tokens": 5},
-        {"steps": 1, "budget": "1m"},
-        {"tokens": 1, "budget": "1m"},
-        {"settings": {"training.steps": 3}, "tokens": 1},
-    ):
-        with pytest.raises(InputError, match="how long to train"):
-            Asked(recipe="bert", **limits)
-
-
-def test_flat():
-    assert flat({"model": {"layers": 2}, "a.b": [1]}) == {"model.layers": 2, "a.b": [1]}
 
 
 # -- budgets
@@ -260,6 +136,16 @@ def test_a_terminal_gets_a_bar_above_the_figures(tmp_path):
 # -- the verb
 
 
+def test_resuming_takes_what_is_open_from_the_run(pretrain, corpus, tmp_path, monkeypatch):
+    assert pretrain("--length", 16, "--set", "training.batch=5", "--steps", 2) == 0
+    request = Options(recipe="bert", length=16, settings=flat(parse_settings(SMALL[1::2])))
+    again = settle(request, corpus, tmp_path / "run", True, say=lambda text: None)
+    assert (again.training.batch, again.training.length, again.training.lr) == (5, 16, 2e-3)
+    monkeypatch.setattr(machine, "device", lambda: torch.device("cuda"))
+    beside = settle(request, corpus, tmp_path / "run", True, say=lambda text: None)
+    assert beside == again, "also where it is resumed beside a GPU"
+
+
 def test_a_run_and_what_it_says(pretrain, tmp_path, capsys):
     assert pretrain(*QUICK, "--steps", 6, "--seed", 3, "--json") == 0
     captured = capsys.readouterr()
@@ -326,8 +212,8 @@ def test_an_existing_run_needs_resume_and_the_same_answers(pretrain, tmp_path, c
     capsys.readouterr()
     assert pretrain(*QUICK, "--steps", 4) == 2
     assert "--resume" in capsys.readouterr().err
-    assert pretrain(*QUICK, "--steps", 8, "--resume") == 2
-    assert "training.steps: the run has 4, asked is 8" in capsys.readouterr().err
+    assert pretrain(*QUICK, "--steps", 2, "--resume") == 2
+    assert "training.steps: the run has 4, asked is 2" in capsys.readouterr().err
     assert pretrain("--length", 16, "--batch", 4, "--steps", 4, "--resume") == 2
     assert "training.length" in capsys.readouterr().err
     assert pretrain(*QUICK, "--steps", 4, "--resume") == 0

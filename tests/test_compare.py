@@ -13,6 +13,7 @@ from maskery.checkpoint.load import load
 from maskery.cli import main
 from maskery.compare.ask import Examination, ask_masked, ask_pairs
 from maskery.feed import Feed
+from maskery.model.transformer import inputs_of
 from maskery.train.folder import RunFolder
 
 FLAGS = ["--size", "tiny", "--set", "training.length=24", "--set", "model.max_length=32", "--set", "training.batch=8"]
@@ -220,3 +221,62 @@ def test_stopped_and_killed_it_goes_on_and_finds_the_same(corpus, tmp_path):
     for name in ("bert", "roberta"):
         weights = [(each / name / "seed-0" / "model.safetensors").read_bytes() for each in (whole, out)]
         assert weights[0] == weights[1]
+
+
+# Models that read in order
+
+
+@pytest.fixture(scope="module")
+def ordered(corpus, tmp_path_factory):
+    out = tmp_path_factory.mktemp("ordered") / "out"
+    settings = ["--set", "training.length=16", "--set", "model.width=16", "--set", "training.batch=4"]
+    small = ["--size", "tiny", *settings, "--set", "training.eval_rows=16", "--steps", "8", "--rows", "32"]
+    variants = ["gpt2", "xl=transformer-xl:model.memory=16", "none=transformer-xl:model.memory=0"]
+    assert main(["compare", *variants, "--corpus", str(corpus.path), "--out", str(out), *small]) == 0
+    return out
+
+
+def test_models_that_read_in_order_are_asked_for_the_next_token(ordered):
+    """Before, both were trained and nothing was asked."""
+    found = json.loads((ordered / "comparison.json").read_text())
+    assert found["equal"]["examination"]["asked_for"] == "next_token"
+    answers = [each["next"] for each in found["variants"]]
+    assert len({(each["answers"], each["rows"]) for each in answers}) == 1, "the same text"
+    for each in answers:
+        low, high = each["loss_interval"]
+        assert low <= each["loss"] <= high
+        assert each["perplexity"] == pytest.approx(np.exp(each["loss"]))
+    assert found["verdict"]["metric"] == "loss"
+    assert found["verdict"]["best"] == min(found["variants"], key=lambda each: each["next"]["loss"])["label"]
+    page = (ordered / "comparison.md").read_text(encoding="utf-8")
+    assert "perplexity" in page
+    assert "ahead" in page
+
+
+def test_the_next_token_is_asked_as_plain_arithmetic_does(ordered, corpus):
+    """Row by row, without lanes and batches."""
+    found = json.loads((ordered / "none" / "answers-0.json").read_text())["answers"]["next_token"]
+    model = load(ordered / "none" / "seed-0")
+    trained = RunFolder(ordered / "none" / "seed-0").recipe
+    asked = Examination.of("roberta", corpus, 32, (), {"training.length": 16})
+    feed = Feed(asked.next(trained), corpus, 0, "heldout")
+    phase = feed.phases[0]
+    order, turns = feed.walk(phase, 32)
+    _, rows = order.visit(np.arange(order.lanes * turns))
+    losses = []
+    for number in sorted(rows.tolist()):
+        batch = feed.make(0, phase, np.zeros(1, dtype=np.int64), np.array([number]))
+        with torch.no_grad():
+            states = model.network(inputs_of(batch)).packed
+        head = model.heads["next_token"]
+        scores = head(states, model.network.embeddings.tokens).log_softmax(-1)
+        losses.append(-float(scores[:-1].gather(1, batch.ids[0, 1:, None]).sum().detach()))
+    assert losses == pytest.approx(found["loss"], rel=1e-4)
+
+
+def test_a_memory_is_given_to_those_that_have_one(ordered):
+    with_memory, without = (
+        json.loads((ordered / name / "answers-0.json").read_text())["answers"]["next_token"] for name in ("xl", "none")
+    )
+    assert len(with_memory["loss"]) == len(without["loss"])
+    assert with_memory["loss"] != without["loss"]

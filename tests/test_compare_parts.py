@@ -11,13 +11,14 @@ from maskery.cli.variants import parse_count, parse_seeds, parse_variant
 from maskery.compare.ask import Answers, Examination
 from maskery.compare.linear import PENALTY, fit
 from maskery.compare.plan import Length, plan
-from maskery.compare.report import facts, masked_table
+from maskery.compare.report import facts, main_table, markdown, verdict
 from maskery.compare.result import Asked, comparison
 from maskery.compare.run import compare
 from maskery.compare.variants import COMMON_TRAINING, PRESETS, Variant
 from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.inspection.bootstrap import interval, resampled
+from maskery.language import phrases
 from maskery.recipes.recipe import diff
 
 SETTINGS = {
@@ -264,7 +265,7 @@ def test_a_difference_is_to_the_first_variant_and_to_no_other(corpus):
     assert found["variants"][1]["masked"]["difference"] == pytest.approx(2 / 9)
     silent = found_in(corpus, [Asked({}, {}, ""), some, more])
     assert [each["masked"]["difference"] for each in silent["variants"][1:]] == [None, None]
-    heads, lines = masked_table(silent)
+    heads, lines = main_table(silent)
     assert [line[heads.index("to v0")] for line in lines] == ["", "-", "-"]
     assert not any("differences are to" in line for line in facts(silent))
 
@@ -325,3 +326,53 @@ def test_a_linear_head_stands_vectors_that_are_parted_or_all_alike():
     assert (fit(labels[:, None].double() * 9, labels, 2).scores(labels[:, None] * 9).argmax(1) == labels).all()
     alike = fit(torch.ones(40, 3), labels, 2).scores(torch.ones(40, 3))
     assert torch.allclose(alike, torch.zeros_like(alike))
+
+
+# -- the verdict
+
+
+def test_the_verdict_is_about_the_best_and_the_second(corpus):
+    rows = 60
+    asked = np.full(rows, 10.0)
+    worst, middle, best = (answered(np.full(rows, hits) + np.arange(rows) % 2, asked) for hits in (1, 4, 7))
+    found = found_in(corpus, [middle, worst, best])
+    given = found["verdict"]
+    assert (given["metric"], given["best"], given["second"], given["ahead"]) == ("accuracy", "v2", "v0", "v2")
+    assert given["difference"] == pytest.approx(0.3)
+    assert given["interval"] == pytest.approx([0.3, 0.3]), "row by row the difference is always the same"
+    assert verdict(found).startswith("v2 is ahead, by 30 points of v0, the second best (95 % interval +30 to +30).")
+    assert "One seed" in verdict(found)
+    assert verdict(found) in markdown(found)
+
+
+def test_no_variant_is_ahead_where_the_interval_holds_nothing(corpus):
+    draw = np.random.default_rng(0)
+    some, other = (answered(draw.integers(0, 10, 40), np.full(40, 10.0)) for _ in range(2))
+    found = found_in(corpus, [some, other])
+    low, high = found["verdict"]["interval"]
+    assert low < 0 < high
+    assert found["verdict"]["ahead"] is None
+    assert verdict(found).startswith("No variant is ahead: ")
+    assert "没有明显领先者" in verdict(found, phrases("zh"))
+    page = markdown(found, phrases("zh"))
+    assert page.startswith("# 对比实验")
+    assert "equal for all" not in page
+
+
+# -- what can be asked in common
+
+
+@pytest.mark.parametrize(
+    ("recipes", "why", "repair"),
+    [(["bert", "gpt2"], "nothing in common .bert: masked tokens; gpt2: the next token.", "compare bert roberta or"),
+     (["bert", "roberta", "gpt2"], "nothing in common", "compare bert roberta, each"),
+     (["gpt2", "xlnet"], "variant xlnet is trained for neither masked tokens nor the next token", "gpt2"),
+     (["bart", "mass"], "variant bart is trained for neither", "finetune")],
+    ids=lambda value: "+".join(value) if isinstance(value, list) else None,
+)  # fmt: skip
+def test_what_has_no_common_examination_is_refused_before_training(corpus, tmp_path, recipes, why, repair):
+    made = planned(corpus, [Variant(name, name) for name in recipes])
+    with pytest.raises(InputError, match=why) as error:
+        compare(made, [0], tmp_path / "out", Examination.of("roberta", corpus, 10, (), SETTINGS))
+    assert repair in error.value.repair
+    assert not (tmp_path / "out").exists()

@@ -12,8 +12,9 @@ from vector_models import TEXTS, made_of, quiet
 
 from maskery.cli import main
 from maskery.compress import onnx_encoder, ways
-from maskery.compress.onnx_encoder import VECTORS, compared, input_names, onnx_of, session_of, write_onnx
+from maskery.compress.onnx_encoder import VECTORS, compared, input_names, onnx_of, session_of
 from maskery.compress.onnx_graph import STATES
+from maskery.compress.onnx_heads import write_onnx
 from maskery.errors import InputError
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.model import VectorModel

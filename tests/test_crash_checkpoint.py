@@ -154,7 +154,7 @@ def test_the_first_files_of_a_run(weights, tmp_path):
     (tmp_path / "start").mkdir()
     trace, crashes = crashes_of(lambda run: RunFolder(run).create(RECIPE, STATE), tmp_path / "start", tmp_path)
     for crash in crashes:
-        goes_on = _open_folder(RunFolder(crash.left), RECIPE, CORPUS, True, None, lambda text: None)
+        goes_on, _ = _open_folder(RunFolder(crash.left), RECIPE, CORPUS, True, None, lambda text: None)
         assert goes_on is RunFolder(crash.left).begun
         assert not leftovers(crash.left)
         if goes_on:

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskery.cli.demo import blanks, text, training
-from maskery.cli.demo.baselines import Score, baselines, training_counts, unigram_loss
+from maskery.cli.demo.baselines import Score, baselines
 from maskery.cli.demo.own_text import FEWEST_DOCUMENTS, own_documents, pieces_of
 from maskery.cli.demo.results import Found
 from maskery.cli.demo.words import CHINESE, ENGLISH, WORDS, Words
 from maskery.corpus.store import Corpus
 from maskery.errors import InputError
 from maskery.text.tokenizer import Tokenizer
+from maskery.train.frequencies import training_counts, unigram_loss
+from maskery.train.tokens import tokens_in
 
 
 def test_paragraphs_are_prose_on_one_line():
@@ -123,7 +125,7 @@ def test_only_training_text_is_counted(corpus):
         first, last = corpus.sentence_start[corpus.document_start[document : document + 2]]
         np.add.at(expected, corpus.tokens[first:last], 1)
     assert (counts == expected).all()
-    assert 0 < training.tokens_of(corpus, "heldout") == corpus.counts["tokens"] - counts.sum()
+    assert 0 < tokens_in(corpus, "heldout") == corpus.counts["tokens"] - counts.sum()
 
 
 def test_baselines(corpus):

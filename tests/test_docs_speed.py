@@ -10,7 +10,7 @@ import torch
 from small_encoder import quiet, small_encoder
 
 from maskery.compress import onnx_encoder, onnx_graph
-from maskery.compress.onnx_encoder import write_onnx
+from maskery.compress.onnx_heads import write_onnx
 from maskery.compress.ways import WAYS
 from maskery.model import int8
 from maskery.vectors.arithmetic import ARITHMETICS
@@ -66,7 +66,7 @@ def test_the_file_of_onnx_is_fed_as_the_page_says(tmp_path, monkeypatch, capsys)
     Encoder(small_encoder()).save(tmp_path / "minilm")
     write_onnx(tmp_path / "minilm", tmp_path / "minilm.onnx", say=quiet)
     monkeypatch.chdir(tmp_path)
-    (code,) = (text for kind, text in BLOCK.findall(page("docs", "guide/export.md")) if kind == "python")
+    code, _ = (text for kind, text in BLOCK.findall(page("docs", "guide/export.md")) if kind == "python")
     known = {}
     exec(compile(code, "export", "exec"), known)
     assert capsys.readouterr().out == "(1, 16)\n"
@@ -85,6 +85,9 @@ def test_every_way_and_every_arithmetic_is_named(folder):
 @every_folder
 def test_what_a_graph_is_fed_and_gives_is_named(folder):
     rows = set(re.findall(r"^\| `(\w+)` \| \(batch", page(folder, "guide/export.md"), re.MULTILINE))
-    assert rows == {onnx_graph.IDS, onnx_graph.MASK, onnx_graph.SEGMENTS, onnx_graph.STATES, onnx_encoder.VECTORS}
+    graph = onnx_graph
+    assert rows == {
+        graph.IDS, graph.MASK, graph.SEGMENTS, graph.STATES, onnx_encoder.VECTORS, graph.LOGITS, graph.START, graph.END
+    }  # fmt: skip
     shapes = re.findall(r"(\d+) x (\d+)", page(folder, "guide/export.md"))
     assert tuple((int(rows), int(slots)) for rows, slots in shapes) == onnx_encoder.SHAPES

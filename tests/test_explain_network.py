@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 
 import pytest
-from networks import model_of
+from networks import FAMILY_SHAPES, model_of
 from pages import SVG, check_page, check_svg, texts
 
 import maskery
@@ -15,7 +15,7 @@ from maskery.checkpoint.whole import whole_of
 from maskery.errors import InputError, UnknownName
 from maskery.explain.network import network
 from maskery.explain.network_words import network_words
-from maskery.model.config import POSITIONS, RELATIVE, VISIBILITIES
+from maskery.model.config import POSITIONS, VISIBILITIES
 from maskery.objectives.config import OBJECTIVES
 from maskery.picture.svg import text_width
 from maskery.recipes.recipe import names, recipe
@@ -112,6 +112,17 @@ def test_a_loaded_model_and_a_page():
     check_page(picture.html())
 
 
+def test_windows_gates_and_turned_distances_are_named():
+    said = texts(check_svg(network(model_of("masked_token", **FAMILY_SHAPES["modernbert"])).svg))
+    assert "all of it in 1 of 2 layers, else 3 slots to either side" in said
+    assert "16 → 2 × 64 → 16, gelu as a gate" in said
+    assert "distances: queries and keys are turned, base 160,000" in said
+    model = model_of("masked_token", **FAMILY_SHAPES["deberta-v2"])
+    said = texts(check_svg(network(model).svg))
+    count = sum(each.numel() for each in model.network.embeddings.positions.parameters())
+    assert said[said.index("distances: 8 buckets a side, of all layers") + 1] == f"{count:,}"
+
+
 def test_both_languages_say_everything():
     english, chinese = network_words("en"), network_words("zh-Hans")
     for each in fields(english):
@@ -140,7 +151,7 @@ def test_every_choice_has_words():
     assert set(OBJECTIVES.names()) <= set(words.questions)
     assert all(any(name.startswith(question) for question in words.questions) for name in TASKS)
     assert {*VISIBILITIES.names(), "mixture"} == set(words.sees)
-    assert set(RELATIVE) == set(words.distances) < set(POSITIONS.names())
+    assert {name for name in POSITIONS.names() if POSITIONS.get(name).in_attention} == set(words.distances)
 
 
 def test_names_and_folders_are_drawn_too(tmp_path):
@@ -151,5 +162,5 @@ def test_names_and_folders_are_drawn_too(tmp_path):
     assert network(str(tmp_path / "m")).svg == network(model).svg
     with pytest.raises(UnknownName, match="elctra"):
         network("elctra")
-    with pytest.raises(InputError, match="no network to draw in a int"):
+    with pytest.raises(InputError, match=r"source is 3 \(int\)"):
         network(3)

@@ -76,7 +76,7 @@ def test_everybody_but_oneself_is_oneself_in_two_layers():
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "Why two streams"), ("zh", "为什么要两条流")])
 def test_the_picture_of_an_order(lang, said):
-    picture = order("语言序列", [3, 2, 4, 1], lang=lang)
+    picture = order(list("语言序列"), [3, 2, 4, 1], lang=lang)
     page = check_page(picture.html())
     assert said in page.text
     root = check_svg(picture.svg)
@@ -91,14 +91,14 @@ def test_the_picture_of_an_order(lang, said):
 def test_an_order_that_is_none():
     for wrong in ([1, 2, 3], [0, 1, 2, 3], [1, 1, 2, 3]):
         with pytest.raises(InputError, match="does not name each of the 4 tokens once") as caught:
-            order("语言序列", wrong)
+            order(list("语言序列"), wrong)
         assert "any order of 1 2 3 4" in str(caught.value)
-    with pytest.raises(InputError, match="0 layers"):
-        order("语言", [1, 2], layers=0)
+    with pytest.raises(InputError, match="layers 0 is too small"):
+        order(list("语言"), [1, 2], layers=0)
     with pytest.raises(InputError, match="0 tokens"):
-        order("", [])
+        order([], [])
     with pytest.raises(InputError, match="choices: en, zh"):
-        order("语言", [1, 2], lang="fr")
+        order(list("语言"), [1, 2], lang="fr")
 
 
 # Recipes
@@ -173,10 +173,10 @@ def test_inspect_without_a_corpus(capsys, tmp_path, monkeypatch):
     page = tmp_path / "xlnet.html"
     assert main(["inspect", "xlnet", "--html", str(page)]) == 0
     out, err = capsys.readouterr()
-    assert "a made-up row; --corpus DIR shows rows of text" in err
+    assert "a made-up row; --text shows a text of yours, --corpus DIR rows of text" in err
     lines = out.splitlines()
     side = flow_of(recipe("xlnet"), None, 0).drawn[0].sides[0]
-    assert any(line.startswith("in turn: ") and line.count(" → ") == max(side.order) for line in lines)
+    assert any(line.startswith("In turn: ") and line.count(" → ") == max(side.order) for line in lines)
     heading = next(number for number, line in enumerate(lines) if "Who sees whom, content stream" in line)
     assert "The query stream sees" in lines[heading], "beside each other"
     for slot, line in enumerate(lines[heading + 2 : heading + 2 + len(side.tokens)]):
@@ -211,7 +211,7 @@ def test_rows_of_a_corpus_are_drawn_with_their_order(tmp_path, capsys):
     short = ["--rows", "4", "--set", "training.length=32", "--set", "training.batch=4"]
     assert main(["inspect", "xlnet", "--corpus", str(corpus.path), *short]) == 0
     out = capsys.readouterr().out
-    assert out.index("of the plan") < out.index("Who sees whom, content stream") < out.index("measured over")
+    assert out.index("of the plan") < out.index("Who sees whom, content stream") < out.index("Measured over")
     assert main(["inspect", "bert", "--corpus", str(corpus.path), *short]) == 0
     assert "Who sees whom" not in capsys.readouterr().out
     picture = visibility(recipe("bart"), corpus, lang="zh")

@@ -38,7 +38,7 @@ def test_both_languages_say_everything():
     assert english.keys() == chinese.keys()
     for name, text in chinese.items():
         assert not HAN.search(english[name])
-        assert HAN.search(text) or name in ("comma", "last_comma", "stop", "reads", "curves"), name
+        assert HAN.search(text) or name in ("comma", "last_comma", "stop", "full_stop", "reads", "curves"), name
         values = [sorted(re.findall(r"\{(\w+)", each)) for each in (text, english[name])]
         assert values[0] == values[1], name
 
@@ -46,7 +46,7 @@ def test_both_languages_say_everything():
 def test_pictures_in_chinese(tmp_path):
     run = run_folder(tmp_path / "run", [line_of(step, eval__loss=4.0) for step in range(1, 60)])
     pictures = {
-        "留出的文本": curves(run, lang="zh"),
+        "验证集": curves(run, lang="zh"),
         "所有头": head_view(model_of(), "the cat", "sat", lang="zh"),
         "副本 1": maskings([recipe("bert")], mixed_tokenizer(), "我们今天去北京大学看周杰伦演唱会", 3, lang="zh-Hans"),
     }

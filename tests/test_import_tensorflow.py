@@ -209,9 +209,11 @@ def test_vocabularies(tmp_path, bert):
     report = import_model(bert, tmp_path / "out", vocabulary=moved)
     assert any("50 pieces" in note and "60 vectors" in note for note in report.notes)
     (bert / "30k-clean.model").write_bytes(b"x")
-    report = import_model(bert, tmp_path / "bare")
-    assert load(tmp_path / "bare").tokenizer is None
-    assert any("30k-clean.model is of SentencePiece" in note for note in report.notes)
+    with pytest.raises(InputError, match="cannot be read") as caught:
+        import_model(bert, tmp_path / "bare")
+    assert caught.value.where == str(bert / "30k-clean.model")
+    (bert / "other.model").write_bytes(b"x")
+    assert "--vocab" in refused(bert, tmp_path / "bare", "several vocabularies are here: 30k-clean").repair
 
 
 def test_the_case_of_letters(tmp_path, bert):
@@ -281,7 +283,6 @@ def test_which_checkpoint_is_meant(tmp_path, bert):
     ("name", "match"),
     [
         ("_CHECKPOINTABLE_OBJECT_GRAPH", "Python objects"),
-        ("bert/encoder/layer_shared/attention/self/query/kernel", "albert_zh"),
         ("conv/weights", "no family that we know; the first: conv/weights"),
     ],
 )

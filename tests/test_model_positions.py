@@ -48,15 +48,17 @@ def test_every_scheme_conforms(name):
     q = torch.randn(2, 2, 3, 8)
     numbers = torch.tensor([[0, 1, 2], [5, 6, 8]])
     places = Places(numbers, numbers, numbers % 2, numbers % 2)
-    turned = scheme.turn(q, numbers)
+    turned = scheme.turn(0, q, numbers)
     assert turned is None or turned.shape == q.shape
     leaning = scheme.lean(0)
     assert leaning is None or leaning.shape == (2, 8)
     term = scheme.scores(0, q, places)
     assert term is None or term.shape == (2, 2, 3, 3)
+    crossed = scheme.meets(0, q, q, places, lambda x, first, last: x.repeat(1, last - first))
+    assert crossed is None or crossed.shape == (2, 2, 3, 3)
     value = scheme.values(0, torch.rand(2, 2, 3, 3), places)
     assert value is None or value.shape == q.shape
-    assert scheme.in_attention == any(each is not None for each in (turned, leaning, term, value))
+    assert scheme.in_attention == any(each is not None for each in (turned, leaning, term, crossed, value))
 
 
 @pytest.mark.parametrize("name", POSITIONS.names())
@@ -91,7 +93,7 @@ def test_learned_positions_are_its_table_and_start_at_the_offset():
 class InAttention(NoPositions):
     """A scheme that acts in attention: turns queries and keys, and adds to scores and output."""
 
-    def turn(self, x, positions):
+    def turn(self, layer, x, positions):
         return x * (1 + positions[:, None, :, None])
 
     def scores(self, layer, q, places):

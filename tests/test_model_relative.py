@@ -8,7 +8,7 @@ import torch
 from small_model import inputs, small_network, small_shape
 
 from maskery.model import kernels
-from maskery.model.config import POSITIONS, RELATIVE, ModelConfig
+from maskery.model.config import COUNTED, POSITIONS, RELATIVE, ModelConfig
 from maskery.model.initial import initialise
 from maskery.model.layout import layout_of
 from maskery.model.plan import plan_attention
@@ -17,10 +17,18 @@ from maskery.model.relative import Nezha, Relative, waves
 from maskery.model.transformer import Network
 from maskery.model.visibility import Full
 
-TABLES = [name for name in RELATIVE if issubclass(POSITIONS.get(name), Relative)]
+TABLES = [name for name in POSITIONS.names() if issubclass(POSITIONS.get(name), Relative)]
 """Those whose distances are rows of a table; the others have tests of their own."""
 CLIP = 3
 SMALL = {"clip": CLIP, "buckets": 8, "max_length": 8}
+LARGER = {"disentangled": {"clip": 9}, "mpnet": {"max_length": 48}}
+"""Schemes for which the usual sizes of these tests are too little."""
+
+
+def small(name):
+    return SMALL | LARGER.get(name, {})
+
+
 PADDED = torch.tensor(
     [[0, 0, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 0], [1, 0, 1, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1, 0]]
 ).bool()
@@ -48,7 +56,8 @@ def knowledge(network, layer, distance):
         return none, wave, wave
     if shape.positions == "shaw":
         return none, scheme.keys[layer, row], scheme.contents[layer, row]
-    return scheme.table[slow_bucket(distance, shape.buckets, shape.clip)], torch.zeros(head), torch.zeros(head)
+    table = scheme.distances if shape.positions == "mpnet" else scheme.table
+    return table[slow_bucket(distance, shape.buckets, shape.clip)], torch.zeros(head), torch.zeros(head)
 
 
 def slow_attention(network, layer, x, positions):
@@ -71,9 +80,10 @@ def slow_attention(network, layer, x, positions):
 
 
 def slow_states(network, ids, positions):
-    """The last states of one row without padding. Nothing is added at the input but the segment's vector."""
+    """The last states of one row without padding. At the input the segment's vector is added, and mpnet's positions."""
     embeddings = network.embeddings
-    x = embeddings.norm(embeddings.tokens[ids] + embeddings.segments[0])
+    x = embeddings.tokens[ids] + embeddings.segments[0]
+    x = embeddings.norm(x + embeddings.positions.table[positions] if network.shape.positions in COUNTED else x)
     for number, block in enumerate(network.layers):
         x = block.attention_norm(x + slow_attention(network, number, x, positions))
         x = block.feedforward_norm(x + block.down(torch.nn.functional.gelu(block.up(x))))
@@ -112,7 +122,7 @@ CASES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_the_network_is_the_equations(name, case):
     mask, positions = CASES[case]
-    network, ids = small_network(positions=name, **SMALL), rows(mask)
+    network, ids = small_network(positions=name, **small(name)), rows(mask)
     positions = torch.arange(mask.shape[1]).expand(mask.shape) if positions is None else positions
     found = with_gradients(network, network(inputs(ids, layout_of(mask), positions=positions)).last[mask])
     slow = [slow_states(network, ids[n][real], positions[n][real]) for n, real in enumerate(mask)]
@@ -123,7 +133,7 @@ def test_the_network_is_the_equations(name, case):
 def test_the_selected_slots_of_the_last_layer_are_the_equations(name):
     """Some rows are asked nothing, and whole groups of rows too."""
     mask = torch.arange(8) < torch.tensor([8, 8, 5, 3]).unsqueeze(1)
-    network, ids = small_network(positions=name, **SMALL), rows(mask)
+    network, ids = small_network(positions=name, **small(name)), rows(mask)
     asked = torch.tensor([1, 7, 19])
     hidden = network(inputs(ids, layout_of(mask)), reads=asked)
     assert hidden.selection is not None
@@ -134,7 +144,7 @@ def test_the_selected_slots_of_the_last_layer_are_the_equations(name):
 
 @pytest.mark.parametrize("name", RELATIVE)
 def test_weights_can_be_captured_and_change_nothing(name):
-    network = small_network(positions=name, **SMALL)
+    network = small_network(positions=name, **small(name))
     given = inputs(rows(PADDED), layout_of(PADDED))
     plain, watched = network(given), network(given, attentions=True)
     torch.testing.assert_close(watched.packed, plain.packed, rtol=1e-5, atol=1e-5)
@@ -146,14 +156,16 @@ def test_weights_can_be_captured_and_change_nothing(name):
 @pytest.mark.parametrize("name", RELATIVE)
 def test_only_distances_count(name):
     """Where counting begins has no effect; how large the steps are has."""
-    network, mask = small_network(positions=name, **SMALL), torch.ones(1, 6, dtype=torch.bool)
+    network = small_network(positions=name, **small(name))
+    mask = torch.ones(1, 6, dtype=torch.bool)
 
     def states(positions):
         with torch.no_grad():
             return network(inputs(rows(mask), layout_of(mask), positions=positions[None])).last
 
     plain = states(torch.arange(6))
-    assert torch.equal(states(torch.arange(6) + 1000), plain)
+    turned = POSITIONS.get(name).turns_only  # by angles, whose sines of large positions round
+    torch.testing.assert_close(states(torch.arange(6) + 1000), plain, rtol=0, atol=1e-4 if turned else 0)
     assert not torch.allclose(states(torch.arange(6) * 2), plain, atol=1e-3)
     assert not torch.allclose(states(torch.arange(6).flip(0)), plain, atol=1e-3), "before and behind are not the same"
 
@@ -183,7 +195,8 @@ def test_kernels_for_positions_in_attention():
 
 
 def test_the_names_are_those_of_the_registry():
-    assert {name for name in POSITIONS.names() if POSITIONS.get(name).by_distance} == set(TABLES) < set(RELATIVE)
+    assert {name for name in POSITIONS.names() if POSITIONS.get(name).by_distance} == set(TABLES)
+    assert set(TABLES) - set(COUNTED) < set(RELATIVE), "mpnet has positions at the input, too"
     assert all(POSITIONS.get(name).in_attention for name in RELATIVE)
 
 
@@ -262,6 +275,10 @@ def test_what_each_scheme_has_to_learn():
     keys, contents = "embeddings.positions.keys", "embeddings.positions.contents"
     assert parameters("nezha") == {}
     assert parameters("t5", buckets=8) == {"embeddings.positions.table": (8, 2)}, "one table for all layers"
+    assert parameters("mpnet", buckets=8, max_length=9, position_offset=2) == {
+        "embeddings.positions.table": (11, 16),
+        "embeddings.positions.distances": (8, 2),
+    }
     assert parameters("shaw", clip=5) == {keys: (4, 11, 8), contents: (4, 11, 8)}
     assert parameters("shaw", clip=5, share="all") == {keys: (1, 11, 8), contents: (1, 11, 8)}
     assert parameters("shaw", clip=5, share="attention", groups=2) == {keys: (2, 11, 8), contents: (2, 11, 8)}

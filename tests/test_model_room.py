@@ -50,6 +50,20 @@ def test_room_changes_nothing(visibility, positions, norm, some, monkeypatch):
             torch.testing.assert_close(gradient, wanted, rtol=1e-4, atol=1e-5 * scale, msg=name)
 
 
+@pytest.mark.parametrize("some", [False, True], ids=["all", "some"])
+def test_room_changes_no_dropout(some, monkeypatch):
+    """Which numbers are dropped follows from the rows, so it is the same on every processor and in every precision."""
+    network = small_network(dropout=0.3, attention_dropout=0.3).train()
+    index, found = reads_of(small_batch(LENGTHS), 0.3), []
+    for has_room in (False, True):
+        torch.manual_seed(5)
+        _, states, gradients, slots = told(monkeypatch, has_room, network, index, index if some else None)
+        assert slots == (128 if has_room else sum(LENGTHS))
+        found.append([states, *(each for each in gradients.values() if each is not None)])
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5 * max(1.0, float(theirs.abs().max())))
+
+
 @pytest.mark.parametrize("positions", ["learned", "nezha"])
 def test_layers_and_weights_are_those_of_the_rows(positions, monkeypatch):
     network, batch = small_network(positions=positions), small_batch(LENGTHS)

@@ -59,7 +59,7 @@ def pretrain_and_signal(corpus, out, hook, *more):
     folder = out.parent / "hook"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(hook)
-    arguments = ["pretrain", "bert", "--corpus", str(corpus.path), "--out", str(out), *flags_of(TINY)]
+    arguments = ["pretrain", "bert", "--corpus", str(corpus.path), "--out", str(out), *flags_of(TINY), "--as-published"]
     return run_ranks(["maskery", *arguments, "--threads", "1", "--ranks", "2", *more], folder)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from maskery.errors import RecipeError, RefusedError, UnknownName
+from maskery.errors import ArgumentError, RecipeError, RefusedError, UnknownName
 from maskery.recipes.checks import CHECKS
 from maskery.recipes.layers import IDENTITY, line_of
 from maskery.recipes.recipe import Recipe, check, diff, loads, names, recipe
@@ -240,7 +240,7 @@ def test_missing_files_and_folders(tmp_path):
         recipe(tmp_path / "none.toml")
     with pytest.raises(RecipeError, match="is a folder"):
         recipe(f"{tmp_path}/")
-    with pytest.raises(RecipeError, match="null"):
+    with pytest.raises(ArgumentError, match="which is no path"):
         recipe("a\0.toml")
 
 
@@ -317,6 +317,7 @@ def test_diff():
 REFUSED = {
     "no_weight": {"objectives.masked_token.weight": 0, "objectives.next_sentence.weight": 0},
     "distances_without_positions": {"model.clip": 127},
+    "windows_without_layers": {"model.local": 8, "model.global_every": 1},
     "segments_too_few": {"model.segments": 1},
     "modes_without_vectors": {"rows.segments": "mode"},
     "mixture_without_kind": {"visibility.mixture": {"causal": 1.0}},

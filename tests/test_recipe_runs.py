@@ -82,8 +82,8 @@ def test_every_recipe_trains_and_is_read_again(name, corpus, tmp_path, capsys):
     torch.testing.assert_close(ours, read, rtol=0, atol=1e-5)
 
 
-def test_similar_words_are_demanded_before_anything_is_read(corpus, tmp_path, capsys):
-    assert pretrain("macbert", corpus, tmp_path / "run") == 2
+def test_as_published_similar_words_are_demanded_before_anything_is_read(corpus, tmp_path, capsys):
+    assert pretrain("macbert", corpus, tmp_path / "run", "--as-published") == 2
     told = capsys.readouterr().err
     assert "knowledge.synonyms names no file" in told
     assert "repair: --set knowledge.synonyms=FILE" in told

@@ -17,7 +17,7 @@ TEXTS = [
 ] + [path for path in sorted(ROOT.iterdir()) if path.suffix in (".md", ".toml", ".txt") or path.name == "Makefile"]
 
 ORDER = [
-    "errors", "edit", "randomness", "registry", "config", "files", "extras", "picture",
+    "errors", "arguments", "edit", "randomness", "registry", "config", "files", "extras", "hub", "language", "picture",
     "configs",
     "text", "knowledge", "corpus", "words", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "rewrite", "system", "inspection",

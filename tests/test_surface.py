@@ -128,3 +128,18 @@ def test_no_torch_before_it_is_needed(code):
     loaded = modules_after(code)
     assert "maskery" in loaded
     assert "torch" not in loaded
+
+
+@pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isclass(getattr(maskery, name))])
+def test_every_public_class_says_what_it_is_and_shows_its_use(name):
+    text = vars(getattr(maskery, name)).get("__doc__") or ""
+    first, _, example = inspect.cleandoc(text).partition("\n\n")
+    assert first.endswith("."), "one sentence"
+    code = "\n".join(line for line in inspect.cleandoc(example).splitlines())
+    compile(code, name, "exec")
+    assert "maskery." in code
+
+
+@pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isfunction(getattr(maskery, name))])
+def test_every_public_function_is_explained(name):
+    assert inspect.getdoc(getattr(maskery, name))

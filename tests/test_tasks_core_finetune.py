@@ -9,7 +9,7 @@ from small_task import examples_of, family_model, quiet
 from maskery.errors import InputError
 from maskery.tasks.finetune import finetune
 
-QUICK = {"epochs": 1, "training": {"lr": 1e-3, "batch": 8}}
+QUICK = {"epochs": 1, "read": {"pool": "pooler"}, "training": {"lr": 1e-3, "batch": 8}}
 
 
 def test_goes_on_from_a_head_with_the_same_labels(tmp_path):

@@ -14,7 +14,12 @@ from maskery.tasks.finetune import finetune
 
 ROWS, BATCH, EPOCHS, RATE, WARMUP, DECAY, CLIP = 44, 8, 4, 1e-2, 0.3, 0.1, 0.5
 TRAINING = {"lr": RATE, "batch": BATCH, "warmup": WARMUP, "weight_decay": DECAY, "clip": CLIP, "seed": 3}
-SETTINGS = {"epochs": EPOCHS, "head": {"dropout": 0.0}, "training": TRAINING | {"precision": "float32"}}
+SETTINGS = {
+    "epochs": EPOCHS,
+    "read": {"pool": "pooler"},
+    "head": {"dropout": 0.0},
+    "training": TRAINING | {"precision": "float32"},
+}
 STEPS = math.ceil(ROWS * EPOCHS / BATCH)
 
 

@@ -169,6 +169,7 @@ def test_unknown_and_empty_texts_are_told():
     encoded = encode(examples_of(("the \u2603", ""), ("dog", "the"), task="pair"), KINDS["uncased"])
     assert encoded.notes == (
         "1 of 4 tokens (25.00%) are unknown to the vocabulary: is this a model for another language?",
+        "unknown: \u2603 1 (100.0%); take a model whose vocabulary has them",
         "1 of 4 texts hold no token",
     )
     assert encode(examples_of("the dog"), KINDS["uncased"]).notes == ()

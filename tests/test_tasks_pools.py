@@ -43,12 +43,14 @@ def slowly(name, pool, rows, pooled):
     if not len(rows[0]) and name != "pooler":
         return torch.zeros(pool.width)
     last = rows[-1]
-    if name in ("last_four", "mix"):
+    if name in ("cls_last_four", "mean_last_four", "mix"):
         w = pool.layer_bias.exp() / pool.layer_bias.exp().sum()
     if name == "mix":
         return (1 + pool.scale_bias) * sum(w[n] * rows[n].mean(0) for n in range(L + 1))
-    if name == "last_four":
+    if name == "cls_last_four":
         return sum(w[n] * rows[L - 3 + n][0] for n in range(4))
+    if name == "mean_last_four":
+        return sum(w[n] * rows[L - 3 + n] for n in range(4)).mean(0)
     if name == "attention":
         scores = torch.stack([state @ pool.query / D**0.5 for state in last])
         return sum(weight * state for weight, state in zip(scores.softmax(0), last, strict=True))
@@ -59,6 +61,7 @@ def slowly(name, pool, rows, pooled):
         "mean": lambda: last.sum(0) / len(last),
         "max": lambda: last.max(0).values,
         "firsts": lambda: torch.cat([rows[n][0] for n in range(1, L + 1)]),
+        "cls_last_four_concat": lambda: torch.cat([rows[n][0] for n in range(L - 3, L + 1)]),
     }[name]()
 
 
@@ -87,13 +90,15 @@ def test_gradients_flow_only_where_something_is_read(name):
     firsts = hidden.layout.first_places()
     reached = {
         "firsts": range(1, L + 1),
-        "last_four": range(L - 3, L + 1),
+        "cls_last_four": range(L - 3, L + 1),
+        "cls_last_four_concat": range(L - 3, L + 1),
+        "mean_last_four": range(L - 3, L + 1),
         "mix": range(L + 1),
     }.get(name, [L])
     for number, states in enumerate(hidden.packed_layers):
         assert (states.grad is not None) == (number in reached)
     last = hidden.packed_layers[-1].grad.abs().sum(1) > 0
-    if name in ("first", "firsts", "last_four"):
+    if name in ("first", "firsts", "cls_last_four", "cls_last_four_concat"):
         assert last.nonzero().flatten().tolist() == sorted(firsts.tolist())
     elif name == "last":
         assert last.nonzero().flatten().tolist() == sorted(hidden.layout.last_places().tolist())
@@ -112,17 +117,18 @@ def test_the_names_are_those_of_the_settings():
 def test_widths():
     base = shape_of(layers=12, width=768, heads=12)
     assert pool_of("firsts", base).width == 12 * 768
-    assert {pool_of(name, base).width for name in POOLS if name != "firsts"} == {768}
+    assert pool_of("cls_last_four_concat", base).width == 4 * 768
+    assert {pool_of(name, base).width for name in POOLS if name not in ("firsts", "cls_last_four_concat")} == {768}
 
 
 def test_learned_weights_start_equal_and_sum_to_one():
-    for name, many in (("last_four", 4), ("mix", L + 1)):
+    for name, many in (("cls_last_four", 4), ("mean_last_four", 4), ("mix", L + 1)):
         pool = pool_of(name, SHAPE)
         initialise(pool, 0.02, 0)
         torch.testing.assert_close(pool.weights, torch.full((many,), 1 / many))
         assert made(name).weights.sum().item() == pytest.approx(1)
     assert pool.scale.item() == 1
-    assert len(pool_of("last_four", shape_of(layers=2)).layer_bias) == 2
+    assert len(pool_of("mean_last_four", shape_of(layers=2)).layer_bias) == 2
 
 
 def test_a_mix_of_first_slots():

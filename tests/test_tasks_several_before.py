@@ -12,17 +12,18 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from networks import FAMILY_SHAPES, model_of
-from small_task import NO_DROPOUT, examples_of, family_model, quiet, words
+from networks import FAMILY_SHAPES, model_of, model_of_family
+from small_task import NO_DROPOUT, config_of, examples_of, family_model, quiet, words
 
+from maskery.checkpoint.exporting import export_model
 from maskery.checkpoint.load import load
-from maskery.errors import Stopped
+from maskery.errors import InputError, Stopped
 from maskery.tasks import pace
 from maskery.tasks.adapt import RECIPES as RECIPE_OF
 from maskery.tasks.adapt import adapt, adapting_recipe, taken
 from maskery.tasks.finetune import finetune
 from maskery.tasks.folder import TaskFolder
-from maskery.tasks.model import read_task
+from maskery.tasks.model import TaskModel, read_task
 from maskery.tasks.plan import Plan
 from maskery.tasks.subsets import nested_order, parts_of
 from maskery.train.folder import RunFolder
@@ -102,11 +103,12 @@ def _heads(family):
 @pytest.mark.parametrize("family", FAMILY_SHAPES)
 def test_every_family_is_adapted(family, tmp_path):
     """Two steps move the network, and the task's model has its numbers; the folder has the head, or has none."""
-    sizes = {"max_length": 40, **NO_DROPOUT, **FAMILY_SHAPES[family]}
-    sizes |= {"position_offset": 1} if family == "roberta" else {}
+    sizes = {"max_length": 40, **NO_DROPOUT}
     for name, heads in (("with", [_heads(family)]), ("bare", [])):
-        model_of(*heads, pooler=family in ("bert", "albert"), **sizes).save(tmp_path / name)
+        whole = model_of_family(family, *heads, pooler=family in ("bert", "albert"), **sizes)
+        export_model(whole, tmp_path / name, family)
         made, told = load(tmp_path / name), []
+        assert made.family == family
         before = {key: each.clone() for key, each in made.network.state_dict().items()}
         (tmp_path / f"{name}-run").mkdir()
         adapt(made, tmp_path / name, LONGER, tmp_path / f"{name}-run", 2, 0, told.append)
@@ -157,16 +159,74 @@ def test_heads_that_the_model_has_are_gone_on_from(tmp_path):
 
 
 def test_the_plan_fits_the_time():
-    speed = pace.Pace(update=0.1, evaluation=2.0)
-    steps = speed.steps(100.0, epoch=20.0)
-    spent = steps * 0.1 + (steps // 20 + 3) * 2.0
-    assert 0.8 * 90 < spent <= 90
-    assert speed.steps(0.5, 20.0) == 1
+    """A development set that would take half of the time is sampled, and the plan fills the budget."""
+    config = config_of("classify", epochs=50, training={"batch": 8, "steps": 5000})
+    plan = pace.schedule(pace.Pace(update=0.1, example=0.02), config, 160, 5000, 100.0)
+    assert plan.evaluating <= 20
+    assert 0 < plan.rows == plan.report_rows < 5000, "the whole set takes the time of all evaluations"
+    assert 80 < plan.steps * 0.1 + plan.evaluating <= 90
+    short = pace.schedule(pace.Pace(update=0.1, example=0.002), config, 160, 5000, 100.0)
+    assert short.rows
+    assert short.report_rows == 0, "once at the end it fits"
+    assert 80 < short.steps * 0.1 + short.evaluating <= 90
+    small = pace.schedule(pace.Pace(update=0.1, example=0.001), config, 160, 100, 100.0)
+    assert (small.rows, small.evaluate_every) == (0, 1), "all of a short set, after every epoch"
+
+
+@pytest.mark.parametrize(("task", "rows"), [("classify", 7), ("rank", 7), ("classify", 0), ("classify", 100)], ids=str)
+def test_a_sample_is_always_the_same(task, rows):
+    dev = examples_of(task, 30)
+    some = pace.sample_of(dev, rows)
+    assert list(some) == list(pace.sample_of(dev, rows))
+    assert len(some) == (rows if 0 < rows < 30 else 30)
+    assert [each for each in dev if each in some.items] == list(some), "in the order of the set"
+    if task == "rank":
+        kept = Counter(each.texts[0] for each in some).values()
+        assert sum(many < 3 for many in kept) <= 1, "questions stay whole, but for the last"
+
+
+def test_a_budget_without_a_useful_step_is_refused(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "_measured", lambda tuning, seconds: pace.Pace(update=5.0, example=0.0))
+    long = {"epochs": 4, "training": {"lr": 1e-3, "batch": 8}}
+    with pytest.raises(InputError, match="fewer than 5 updates learn nothing") as error:
+        run_of(model, tmp_path / "run", Plan(budget=20.0), settings=long)
+    assert "s more" in str(error.value.repair)
+    with pytest.raises(InputError, match="was over before training began"):
+        run_of(model, tmp_path / "late", Plan(budget=1e-6), settings=long)
+
+
+def test_dev_is_read_once_for_every_evaluation(model, tmp_path, monkeypatch):
+    """The report at the end takes the answers of the best evaluation."""
+    read = []
+    plain = TaskModel.scores
+
+    def counting(self, feed, *more):
+        read.append(len(feed.question.examples))
+        return plain(self, feed, *more)
+
+    monkeypatch.setattr(TaskModel, "scores", counting)
+    settings = {"epochs": 3, "training": {"lr": 1e-3, "batch": 8}}
+    run = run_of(model, tmp_path / "run", Plan(), settings=settings)
+    assert len(read) == 3
+    monkeypatch.undo()
+    fresh = TaskModel.load(run.path)
+    feed = fresh.feed(examples_of("classify", 12, 100), quiet)
+    assert fresh.evaluated(feed).loss == pytest.approx(fresh.loss(feed), rel=1e-5)
+
+
+def test_a_sample_of_dev_is_told_in_the_report(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "_measured", lambda tuning, seconds: pace.Pace(update=0.01, example=0.05))
+    monkeypatch.setattr(pace, "_FEWEST_ROWS", 2)
+    told = []
+    run = run_of(model, tmp_path / "run", Plan(budget=2.0), settings={"epochs": 2}, say=told.append)
+    assert any("fixed random sample of" in line and "so does the report" in line for line in told)
+    assert run.judgement.n < len(DEV)
+    assert any("figures are of a fixed random sample" in note for note in run.judgement.notes)
 
 
 def test_a_budget_shortens_training_and_is_kept_when_it_goes_on(model, tmp_path, monkeypatch):
     long = {"epochs": 4, "training": {"lr": 1e-3, "batch": 8}}
-    monkeypatch.setattr(pace, "_measured", lambda tuning, seconds: pace.Pace(update=1.0, evaluation=0.0))
+    monkeypatch.setattr(pace, "_measured", lambda tuning, seconds: pace.Pace(update=1.0, example=0.0))
     told = []
 
     @contextmanager

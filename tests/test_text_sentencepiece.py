@@ -40,9 +40,9 @@ def piece(text, score, kind=1):
     return field(1, told)
 
 
-def model(pieces=None, kind=1):
+def model(pieces=None, kind=1, marks=MARKS):
     """A message as sentencepiece writes it."""
-    found = b"".join(piece(text, 0.0, mark) for text, mark in MARKS.items())
+    found = b"".join(piece(text, 0.0, mark) for text, mark in marks.items())
     found += b"".join(piece(text, score) for text, score in (WORDS if pieces is None else pieces).items())
     return found + field(2, field(3, kind)) + field(3, field(1, b"identity"))
 

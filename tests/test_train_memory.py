@@ -22,6 +22,7 @@ from maskery.train.memory import (
     passing_bytes,
     peak_bytes,
     row_bytes,
+    table_bytes,
 )
 
 RATE = 0.15
@@ -76,6 +77,9 @@ def measured(recipe, rows, length, batch=None, room=False):
         {"model__layers": 1},
         {"model__heads": 8},
         {"model__share": "all", "model__embedding": 16},
+        {"model__gated": True},
+        {"model__positions": "rotary"},
+        {"model__local": 16},
     ],
     ids=str,
 )
@@ -96,6 +100,18 @@ def test_distances_keep_more_where_some_slots_ask(rows, length, width, positions
     got, shape = measured(small_recipe("bert", **(sizes | dropout), model__positions=positions), rows, length)
     fixed = 4 * VOCABULARY * (shape.embedding + 1)
     assert rows * kept_bytes(shape, length, RATE) == pytest.approx(got - fixed, rel=0.03)
+
+
+@pytest.mark.parametrize("dropout", [DROPOUT, {}], ids=["dropout", "no dropout"])
+@pytest.mark.parametrize("buckets", [32, 256])
+@pytest.mark.parametrize(("rows", "length", "width"), [(4, 32, 64), (2, 128, 64), (1, 300, 32)])
+def test_crossed_distances_keep_tables_besides(rows, length, width, buckets, dropout):
+    sizes = {"model__width": width, "model__heads": 4, "model__max_length": 512, "model__layers": 3}
+    crossed = {"model__positions": "disentangled", "model__buckets": buckets, "model__clip": 512}
+    got, shape = measured(small_recipe("bert", **(sizes | dropout | crossed)), rows, length)
+    fixed = 4 * VOCABULARY * (shape.embedding + 1)
+    estimate = rows * kept_bytes(shape, length, RATE) + table_bytes(shape, length)
+    assert estimate == pytest.approx(got - fixed, rel=0.12)
 
 
 @pytest.mark.parametrize("generator", [0.25, 1.0])

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maskery.phases import phase_at, phases_of
+from maskery.recipes.recipe import recipe
 from maskery.train.config import DECAYS, PhaseConfig, TrainingConfig
-from maskery.train.schedules import rate, warmup_steps
+from maskery.train.schedules import Longer, rate, warmup_steps
 
 
 def training(**changes):
@@ -127,3 +128,33 @@ def test_phases_tile_the_steps(steps, shares):
         at = phase_at(phases, step)
         assert at.first <= step < at.stop
     assert phase_at(phases, steps + 5) == phases[-1]
+
+
+def test_the_transformer_warms_up_as_published_and_shorter_runs_keep_the_shape():
+    published = recipe("transformer").training
+    assert warmup_steps(published) == 4000
+    for step in (1, 1000, 4000, 50_000):
+        assert rate(published, step) == pytest.approx(512**-0.5 * min(step**-0.5, step * 4000**-1.5), rel=1e-4)
+    short = recipe("transformer", {"training.steps": 6})
+    assert short.require() is short
+
+
+def test_a_longer_run_goes_over_to_the_new_schedule_in_a_straight_line():
+    long = training(warmup=0.1, steps=200, lr=1.0, decay="linear")
+    short = long.model_copy(update={"steps": 100})
+    longer = (Longer(step=100, before=100, after=200, lr=0.0),)
+    for step in (1, 10, 50, 100):
+        assert rate(long, step, longer) == rate(short, step), "what was done stays"
+    for step in range(101, 121):
+        assert rate(long, step, longer) == pytest.approx((step - 100) / 20 * (200 - step) / 180)
+    for step in range(120, 201):
+        assert rate(long, step, longer) == rate(long, step)
+    twice = (*longer, Longer(step=110, before=200, after=400, lr=rate(long, 110, longer)))
+    longest = long.model_copy(update={"steps": 400})
+    assert rate(longest, 110, twice) == rate(long, 110, longer)
+    assert rate(longest, 111, twice) == pytest.approx(twice[1].lr + (rate(longest, 111) - twice[1].lr) / 40)
+
+
+def test_without_warm_up_the_new_schedule_holds_at_once():
+    long = training(warmup=0.0, steps=200, lr=1.0, decay="linear")
+    assert rate(long, 101, (Longer(step=100, before=100, after=200, lr=0.0),)) == rate(long, 101)

@@ -81,7 +81,21 @@ def test_only_directions_that_exist_are_kept(n, d, data):
 
 def test_why_directions_are_missing_is_told():
     assert "5 vectors differ in no more" in Whitening.fit(drawn(5, 8)).notes[0]
-    assert "the others are made of them" in Whitening.fit(drawn(50, 8, 3)).notes[0]
+    assert "5 weighted sums of the dimensions are the same" in Whitening.fit(drawn(50, 8, 3)).notes[0]
+
+
+def test_a_last_layer_norm_leaves_one_direction_less_and_the_note_says_why():
+    """Whatever its gain and bias, and also of means over several slots."""
+    draw = np.random.default_rng(0)
+    slots = draw.normal(size=(400, 3, 16))
+    normed = (slots - slots.mean(-1, keepdims=True)) / slots.std(-1, keepdims=True)
+    pooled = (normed * draw.normal(1, 0.1, 16) + draw.normal(size=16)).mean(1)
+    white = Whitening.fit(pooled)
+    assert white.given == 15
+    assert white.notes == (
+        "15 of 16 directions exist (the rank of the covariance): one weighted sum of the dimensions is the same in all "
+        "vectors, as after a last LayerNorm",
+    )
 
 
 def test_the_rounding_of_float32_is_no_direction():
@@ -98,7 +112,10 @@ def test_the_published_sizes_of_fewer_vectors_than_dimensions(n, d, k):
     assert y.shape == (n, k)
     assert_allclose(y.mean(axis=0), 0, atol=1e-9)
     assert_allclose(np.cov(y.T), np.eye(k), atol=1e-9)
-    assert f"{n - 1} of {d:,} directions exist: {n} vectors differ in no more" in white.notes[0]
+    assert (
+        f"{n - 1} of {d:,} directions exist (the rank of the covariance): {n} vectors differ in no more"
+        in white.notes[0]
+    )
 
 
 def test_a_smaller_one_is_the_first_columns():

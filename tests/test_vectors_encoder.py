@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from small_tokenizers import bpe, unigram, wordpiece
 from vector_models import LENGTH, PROMPTS, TEXTS, made_of, quiet, slowly
 
 import maskery
-from maskery.errors import ArgumentError, CheckpointError, InputError, UnknownName
+from maskery.errors import ArgumentError, ArgumentTypeError, CheckpointError, InputError, UnknownName
 from maskery.train.machine import Heap
 from maskery.vectors.arithmetic import TOKENS
 from maskery.vectors.encoder import Encoder
@@ -158,17 +159,35 @@ def test_dimensions_then_length_one():
         (["a", 7], r"text 1 is int \(7\), not a string"),
         (["a", None], "text 1 is NoneType"),
         ([b"a"], "text 0 is bytes"),
-        (b"abc", "bytes was given"),
-        (7, "int was given"),
-        (None, "NoneType was given"),
-        ({"a": 1}, "dict was given"),
-        ({"a", "b"}, "set was given"),
         (["a", "b\ud800"], "text 1 holds half a character"),
     ],
 )
-def test_what_is_no_list_of_texts_is_refused(texts, cause):
+def test_members_that_are_no_texts_are_refused(texts, cause):
     with pytest.raises(ArgumentError, match=cause):
         COMPANY.encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "cause"),
+    [
+        (b"abc", r"texts is b'abc' \(bytes\)"),
+        (7, r"texts is 7 \(int\)"),
+        (None, "texts is None"),
+        ({"a": 1}, "texts is of type dict"),
+        ({"a", "b"}, "texts is of type set"),
+        (np.array("a"), "texts is of type ndarray"),
+        (pd.DataFrame({"text": ["a"]}), "texts is of type DataFrame"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_refused(texts, cause):
+    with pytest.raises(ArgumentTypeError, match=cause):
+        COMPANY.encode(texts)
+
+
+@pytest.mark.parametrize("make", [tuple, np.array, pd.Series, pd.Index, iter], ids=str)
+def test_whatever_yields_texts_is_a_list_of_them(make):
+    given = make(TEXTS)
+    assert COMPANY.encode(given) == pytest.approx(COMPANY.encode(TEXTS))
 
 
 def test_settings_that_cannot_be_are_refused(tmp_path):
@@ -199,7 +218,7 @@ def test_weights_that_are_not_finite_never_give_a_vector(tmp_path):
     Encoder(made, say=quiet).save(tmp_path / "whole")
     with torch.no_grad():
         made.model.network.embeddings.tokens[made.tokenizer.id("b")] = float("nan")
-    with pytest.raises(InputError, match="text 1 is not finite"):
+    with pytest.raises(InputError, match="not finite"):
         Encoder(made, say=quiet).encode(["cat", "b"])
     Encoder(made, say=quiet).save(tmp_path / "broken")
     with pytest.raises(CheckpointError, match="not finite numbers"):

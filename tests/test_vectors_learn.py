@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,13 +15,16 @@ from small_encoder import DATA, PIECES, labelled, lines, pairs, quiet, scored, s
 
 from maskery import randomness
 from maskery.checkpoint.load import load
+from maskery.cli.live_task import DevMeter
 from maskery.errors import ArgumentError, InputError, RecipeError, Stopped, UnknownName
-from maskery.train.loop import Trainer
+from maskery.model.config import Architecture
+from maskery.train.loop import Trainer, Update
 from maskery.train.optimizers import AdamW
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.learn.batches import SIMILARITY
 from maskery.vectors.learn.contrast import not_rivals
 from maskery.vectors.learn.data import text_set
+from maskery.vectors.learn.defaults import scaled
 from maskery.vectors.learn.dev import DevSet, dev_set
 from maskery.vectors.learn.mining import MiningSettings, mine
 from maskery.vectors.learn.prepare import feed_of, resolved, system_of
@@ -340,10 +344,54 @@ def test_the_network_may_have_fewer_digits_and_the_comparison_has_all(loss, tmp_
         train_encoder(
             small_encoder("first", dropout=0.0 if loss == "cosent" else 0.1), loss=loss, train=DATA[loss](),
             out=tmp_path / precision, say=told.append,
-            settings={"training": {"batch": 8, "lr": 1e-3, "precision": precision}},
+            settings={"epochs": 1, "training": {"batch": 8, "lr": 1e-3, "precision": precision}},
         )  # fmt: skip
         text = (tmp_path / precision / "metrics.jsonl").read_text()
         found[precision] = [json.loads(line)["loss"] for line in text.splitlines()]
     assert sum(line.startswith("precision: bfloat16") for line in told) == 1
     assert found["float32"] != found["bfloat16"]
     assert found["bfloat16"] == pytest.approx(found["float32"], rel=0.1)
+
+
+def test_the_start_is_a_candidate_and_what_is_worse_is_not_kept(tmp_path):
+    """Scores that are the opposite of what the encoder finds: training on other pairs makes dev worse."""
+    texts = ["the cat", "a old sea"]
+    start = small_encoder()
+    before = Encoder(start, say=quiet).encode(texts)
+    wanted = Encoder(start, say=quiet)
+    judged = scored(12, 5)
+    vectors = [wanted.encode(judged.column(at), normalize=True) for at in (0, 1)]
+    perfect = replace(judged, label=(vectors[0] * vectors[1]).sum(1).astype(np.float64))
+    told, lines = [], []
+    encoder = train_encoder(
+        start, loss="cosine", train=scored(12, 5), dev=perfect, out=tmp_path / "run", say=told.append,
+        settings={"epochs": 3, "training": {"lr": 1e-2, "batch": 4}}, watch=lambda update, line: lines.append(line),
+    )  # fmt: skip
+    state = json.loads((tmp_path / "run" / "state.json").read_text())
+    assert state["start"] == state["best"]["value"] == pytest.approx(1.0)
+    assert state["best"]["step"] == 0
+    assert any(line.startswith("worse than before: no evaluation reached spearman 1.0000") for line in told)
+    np.testing.assert_allclose(encoder.encode(texts), before, atol=1e-6)
+    assert all(line["eval/spearman"] < 1 for line in lines if "eval/spearman" in line)
+
+
+def test_the_meter_knows_the_start():
+    meter = DevMeter(10)
+    meter.best = 0.538, 0
+    update = Update(step=5, loss=1.0, losses={}, lr=1e-3, gradient_norm=1.0, tokens=10, seconds=0.1)
+    meter.add(update, {"step": 5, "tokens": 10, "eval/spearman": 0.1443})
+    assert meter.evaluation == "dev: spearman 0.1443 (worse than 0.5380 before training)"
+    meter.add(update, {"step": 5, "tokens": 10, "eval/spearman": 0.6})
+    assert "best so far" in meter.evaluation
+
+
+def test_vector_training_is_scaled_to_model_and_data():
+    config, told = learn_config("simcse_supervised"), []
+    small = scaled(config, {}, Architecture(layers=2, width=128, heads=2), 300, told.append)
+    assert (small.training.batch, small.epochs) == (30, 10)
+    assert small.training.lr == pytest.approx(config.training.lr * 3e-4 / 3.7e-5, rel=0.05)
+    assert "chosen for the loss simcse_supervised" in told[0]
+    base = scaled(config, {}, Architecture(), 100_000, quiet)
+    assert (base.training.lr, base.training.batch, base.epochs) == (5e-5, 512, 3)
+    own = scaled(config, {"epochs": 3.0, "training": {"lr": 5e-5, "batch": 512}}, Architecture(layers=2), 9, quiet)
+    assert own == config

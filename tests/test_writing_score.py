@@ -166,7 +166,7 @@ def test_the_command_as_json(place, capsys):
         (["gpt", "nowhere.txt"], "no such file"),
         (["gpt", "pairs.tsv", "--pairs"], "pairs.tsv:2"),
         (["gpt", "lines.txt", "--memory", "3"], "cannot tell how far"),
-        (["bert", "pairs.tsv", "--pairs"], "gibbs"),
+        (["bert", "pairs.tsv", "--pairs"], "without --pairs"),
     ],
 )
 def test_the_command_refuses_with_a_repair(place, capsys, arguments, words):

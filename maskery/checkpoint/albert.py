@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from maskery.checkpoint.bert import DEFAULTS, EMBEDDINGS, FIELDS, answer_span, choice, sequence_class, token_class
 from maskery.checkpoint.family import FIXED, Family, HuggingFaceClass
-from maskery.checkpoint.rules import Rule, both, same, stacked, tied
+from maskery.checkpoint.rules import Rule, both, identity, same, stacked, tied
 
 _LAYER = "encoder.albert_layer_groups.{group}.albert_layers.0"
 
 ENCODER: tuple[Rule, ...] = (
     *EMBEDDINGS,
     *both("embeddings.projection", "encoder.embedding_hidden_mapping_in"),
+    *identity("encoder.embedding_hidden_mapping_in"),
     *stacked(
         "layers.{layer}.attention.inputs",
         (f"{_LAYER}.attention.query", f"{_LAYER}.attention.key", f"{_LAYER}.attention.value"),
@@ -53,7 +54,6 @@ FAMILY = Family(
         "pruned_heads": ({}, None),
         "position_embedding_type": ("absolute", None),
     },
-    always_projects=True,
     classes=(
         HuggingFaceClass("AlbertForPreTraining", (*POOLED, *MASKED_TOKEN, *SENTENCE_ORDER), classes="sentence_order"),
         HuggingFaceClass("AlbertForMaskedLM", (*ENCODER, *MASKED_TOKEN)),

@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from maskery import arguments
 from maskery.errors import InputError
 from maskery.model.config import VISIBILITIES, Shape
 from maskery.model.layout import layout_of
@@ -116,17 +117,33 @@ def _pieces(segments: Tensor, real: Tensor) -> Tensor:
 
 
 def _whole_numbers(name: str, given: Tensor, device: torch.device) -> Tensor:
-    numbers = torch.as_tensor(given)
+    numbers = _tensor(name, given)
     if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
         raise InputError(f"{name} hold {numbers.dtype}; whole numbers are needed", repair=f"{name}.long()")
     return numbers.to(device=device, dtype=torch.long)
+
+
+def _tensor(name: str, given: object) -> Tensor:
+    text = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(each, str) for each in given))
+    if text:
+        raise arguments.wrong(
+            name,
+            given,
+            "a tensor",
+            "a model reads ids: torch.tensor([model.tokenizer.encode(text)[0]]); for vectors of "
+            "texts maskery.Encoder(folder).encode(texts)",
+        )
+    try:
+        return torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        raise arguments.wrong(name, given, "a tensor of whole numbers, (rows, slots)") from None
 
 
 def _real(mask: Tensor | None, ids: Tensor) -> Tensor:
     """(B,T) true at real slots; every row has one."""
     if mask is None:
         return torch.ones_like(ids, dtype=torch.bool)
-    mask = torch.as_tensor(mask).to(ids.device)
+    mask = _tensor("mask", mask).to(ids.device)
     if mask.shape != ids.shape:
         raise InputError(
             f"mask has the shape {tuple(mask.shape)}, ids {tuple(ids.shape)}", repair="give one number a slot"

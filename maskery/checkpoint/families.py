@@ -13,14 +13,19 @@ from maskery.checkpoint import (
     albert,
     bart,
     bert,
+    camembert,
+    deberta_v2,
     distilbert,
     electra,
     ernie,
     gpt2,
+    modernbert,
+    mpnet,
     nezha,
     openai_gpt,
     roberta,
     transfo_xl,
+    xlm_roberta,
     xlnet,
 )
 from maskery.checkpoint.family import FIXED, Family
@@ -30,10 +35,11 @@ from maskery.model.config import Shape
 OWN = "maskery"
 """The type of a folder with our own config and our own tensor names."""
 
-FAMILIES: dict[str, Family] = {
-    module.FAMILY.model_type: module.FAMILY
-    for module in (bert, roberta, albert, electra, distilbert, nezha, ernie, gpt2, openai_gpt, transfo_xl, xlnet, bart)
-}
+_MODULES = (
+    bert, roberta, albert, electra, distilbert, nezha, ernie, gpt2, openai_gpt, transfo_xl, xlnet, bart, xlm_roberta,
+    camembert, mpnet, deberta_v2, modernbert,
+)  # fmt: skip
+FAMILIES: dict[str, Family] = {module.FAMILY.model_type: module.FAMILY for module in _MODULES}
 """In the order in which they are preferred where several will do."""
 
 
@@ -57,8 +63,21 @@ def choose(shape: Shape, names: Iterable[str], pad: int | None, prefer: str | No
     able = [family for name, family in FAMILIES.items() if not against[name]]
     if able:
         return Choice(min(able, key=lambda each: (each.model_type != prefer, _left_over(each, held, shape))))
-    nearest = min(against, key=lambda name: (len(against[name]), -_own_ways(FAMILIES[name], shape)))
+    nearest = min(
+        against,
+        key=lambda name: (
+            _of_another_kind(FAMILIES[name], shape), len(against[name]), -_own_ways(FAMILIES[name], shape)
+        ),
+    )  # fmt: skip
     return Choice(None, tuple(f"{nearest} cannot express: {reason}" for reason in against[nearest]))
+
+
+def _of_another_kind(family: Family, shape: Shape) -> int:
+    """Encoder, decoder or both, and who attends to whom: nobody means BERT who gives a model a decoder, however many
+    other answers are BERT's."""
+    other_stacks = ("decoder" in family.fields) != (shape.decoder > 0)
+    other_visibility: bool = family.fixed.get("visibility", "full") != shape.visibility
+    return other_stacks + other_visibility
 
 
 def _own_ways(family: Family, shape: Shape) -> int:

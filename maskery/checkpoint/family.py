@@ -26,7 +26,14 @@ ACTIVATIONS = {
 
 FIXED: dict[str, Any] = {
     "positions": "learned",
+    "theta": 10_000.0,
+    "local": 0,
+    "global_every": 3,
+    "local_theta": 0.0,
+    "gated": False,
     "norm": "post",
+    "first_norm": True,
+    "norm_bias": True,
     "visibility": "full",
     "share": "none",
     "groups": 1,
@@ -40,7 +47,9 @@ FIXED: dict[str, Any] = {
     "embedding_norm": "yes",
     "embedding_scale": False,
     "attention_bias": True,
+    "feedforward_bias": True,
     "token_head": "transform",
+    "head_bias": True,
     "cutoffs": (),
 }
 """Fields of our shape for which BERT and its like know one value only."""
@@ -71,6 +80,8 @@ class HuggingFaceClass:
     """Its head has the name of another class's head, so that it is only read when config.json names the class."""
     allowed: Allowed = field(default_factory=dict)
     """What it asks of config.json beyond what its family asks."""
+    says: Mapping[str, Any] = field(default_factory=dict)
+    """What config.json has to say for it to be this class and no other of its name."""
     tensorless: tuple[str, ...] = ()
     """Heads of it that are nothing but the network's own tensors again."""
 
@@ -117,8 +128,6 @@ class Family:
     """The activation that its masked token head uses whatever the config says."""
     remark: str = ""
     """What to say of a folder that is written as this family."""
-    always_projects: bool = False
-    """Embeddings pass through a matrix even where their width is that of the layers, which ours do not."""
 
     def named(self, config: Mapping[str, Any]) -> HuggingFaceClass | None:
         """The class that config.json names, if it is one of ours."""
@@ -215,8 +224,6 @@ class Family:
             found.append(f"feedforward {shape.feedforward} is not four times the width {shape.width}")
         if shape.activation not in self.activations.values():
             found.append(f"activation = {shape.activation!r}")
-        if self.always_projects and shape.embedding == shape.width:
-            found.append(f"embedding {shape.embedding} is the width, and it would still project it")
         if "segments" in self.fields and shape.segments == 0:
             found.append("segments = 0")
         if "decoder" in self.fields and shape.decoder == 0:

@@ -193,7 +193,7 @@ def _hugging_face(
         config |= family.config_of(shape, pad)
         if family.ends and tokenizer is not None:
             config |= {"bos_token_id": tokenizer.specials.sep, "eos_token_id": tokenizer.specials.sep}
-    config |= {"model_type": family.model_type, "architectures": [chosen.name]}
+    config |= {"model_type": family.model_type, "architectures": [chosen.name], **chosen.says}
     config |= _labels(chosen, state, before)
     notes = [f"saved as {family.model_type}: {family.remark}"] if family.remark and not before else []
     notes += _widened_note(widened)

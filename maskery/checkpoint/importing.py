@@ -1,7 +1,7 @@
-"""A published model, as Google's TensorFlow files or as a folder of Hugging Face -> a folder as we write it.
+"""A published model, as TensorFlow files or as a folder of Hugging Face -> a folder as we write it, or a model.
 
-TensorFlow's tensors are put into a folder under Hugging Face's names, which is then opened as any other: one way in,
-with the same checks.
+TensorFlow's tensors get Hugging Face's names and are then opened as those of any folder: one way in, with the same
+checks.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from maskery import files
 from maskery.checkpoint.exporting import require_new
 from maskery.checkpoint.families import FAMILIES
-from maskery.checkpoint.load import load
-from maskery.checkpoint.locate import CONFIG, GENERATOR
+from maskery.checkpoint.load import assembled, load, tied
+from maskery.checkpoint.locate import CONFIG, require_known
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.rules import expand
 from maskery.checkpoint.tensorflow import convert
 from maskery.checkpoint.tensorflow.bundle import Bundle, open_bundle
 from maskery.checkpoint.tensorflow.convert import Conversion, Part
-from maskery.checkpoint.tensorflow.source import Source, find_source
-from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, is_pickle, read_safetensors, write_safetensors
+from maskery.checkpoint.tensorflow.names import EVERY
+from maskery.checkpoint.tensorflow.source import SENTENCEPIECE, Source, find_source
+from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, is_pickle, read_safetensors
 from maskery.errors import CheckpointError, InputError
 from maskery.text import wordpiece
 from maskery.text.tokenizer import Tokenizer
@@ -101,29 +101,78 @@ def _written(out: Path) -> int:
     return sum(len(read_safetensors(out / name)) for name in (WEIGHTS, HEADS) if (out / name).is_file())
 
 
-def _from_tensorflow(source: Source, out: Path, case: Case | None, tell: Tell) -> ImportReport:
+def open_tensorflow(path: Path) -> Model:
+    """The model of TensorFlow's files in memory; its note tells where it comes from."""
+    read = _read_tensorflow(find_source(path), None, lambda done, total, what: None)
+    model = read.model
+    told = [f"read from the TensorFlow checkpoint {read.source.prefix}, {read.used} variables", *read.conversion.notes]
+    model.note = "; ".join(told)
+    return model
+
+
+@dataclass(frozen=True)
+class _Read:
+    source: Source
+    bundle: Bundle
+    conversion: Conversion
+    model: Model
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.conversion.unused, *_unused_variables(self.model, self.conversion)}))
+
+    @property
+    def used(self) -> int:
+        return len(self.bundle.entries) - len(self.unused) - len(self.conversion.state)
+
+
+def _read_tensorflow(source: Source, case: Case | None, tell: Tell) -> _Read:
     bundle = open_bundle(source.prefix)
     conversion = convert.plan(bundle, source.config)
-    notes = conversion.notes
-    tokenizer = _tokenizer(source, case, int(conversion.model.config.get("vocab_size", 0)), notes)
+    tokenizer = _tokenizer(source, case, int(conversion.model.config.get("vocab_size", 0)), conversion.notes)
     bundle.require_shards()
-    with files.scratch_folder(out.absolute(), out) as scratch:
-        _write(scratch, bundle, conversion, tell)
-        if tokenizer is not None:
-            tokenizer.save(scratch)
-        tell(conversion.size(bundle), conversion.size(bundle), "writing")
-        model = _open(scratch, source)
-        saved = model.save(out)
-    unused = [*conversion.unused, *_unused_variables(model, conversion)]
+    total, done = conversion.size(bundle), 0
+
+    def count(number: int) -> None:
+        nonlocal done
+        done += number
+        tell(done, total, "reading")
+
+    model = _opened(bundle, conversion.model, source, tokenizer, count)
+    if conversion.generator is not None:
+        second = _opened(bundle, conversion.generator, source, tokenizer, count)
+        model.generator = tied(second, model, source.prefix)
+    return _Read(source, bundle, conversion, model)
+
+
+def _opened(bundle: Bundle, part: Part, source: Source, tokenizer: Tokenizer, count: Callable[[int], None]) -> Model:
+    """A part as a model; what is wrong with it is told of the files that it was made from."""
+    name = source.config.name if source.config else CONFIG
+    try:
+        config = dict(part.config)
+        require_known(config, source.config or source.prefix)
+        return assembled(config, convert.tensors(bundle, part, count), {}, source.prefix, tokenizer)
+    except CheckpointError as error:
+        repair = (error.repair or "").replace(CONFIG, name) or None
+        where = source.prefix if error.where and error.where.startswith(str(source.prefix / CONFIG)) else error.where
+        raise CheckpointError(error.cause.replace(CONFIG, name), where=where, repair=repair) from None
+
+
+def _from_tensorflow(source: Source, out: Path, case: Case | None, tell: Tell) -> ImportReport:
+    read = _read_tensorflow(source, case, tell)
+    size = read.conversion.size(read.bundle)
+    tell(size, size, "writing")
+    saved = read.model.save(out)
+    shards = read.bundle.shards
     return ImportReport(
         source=str(source.prefix),
-        format=f"TensorFlow, {bundle.shards} data file{'s' * (bundle.shards > 1)}",
+        format=f"TensorFlow, {shards} data file{'s' * (shards > 1)}",
         out=str(out),
-        model=model,
-        used=len(bundle.entries) - len(unused) - len(conversion.state),
-        unused=tuple(sorted(unused)),
-        state=conversion.state,
-        notes=(*notes, *_told(model), *saved.notes),
+        model=read.model,
+        used=read.used,
+        unused=read.unused,
+        state=read.conversion.state,
+        notes=(*read.conversion.notes, *_told(read.model), *saved.notes),
     )
 
 
@@ -141,7 +190,7 @@ def _left_over(model: Model, part: Part) -> list[str]:
     return [
         variable
         for variable, tensor in part.variables.items()
-        if tensor in unused or tensor.removeprefix(family.prefix) in unused
+        if (name := tensor.replace(EVERY, "0")) in unused or name.removeprefix(family.prefix) in unused
     ]
 
 
@@ -150,34 +199,25 @@ def _told(model: Model) -> list[str]:
     return [*report.notes, *([f"missing: {', '.join(report.missing)}"] if report.missing else [])]
 
 
-def _tokenizer(source: Source, case: Case | None, rows: int, notes: list[str]) -> Tokenizer | None:
-    """The tokenizer of vocab.txt; letters are made small if the vocabulary has no capitals, unless it is said."""
+def _tokenizer(source: Source, case: Case | None, rows: int, notes: list[str]) -> Tokenizer:
+    """The tokenizer of vocab.txt or of a SentencePiece model; letters are made small if the vocabulary has no capitals,
+    unless it is said."""
     path = source.vocabulary
-    if path is None:
-        if source.sentencepiece is None:
-            raise CheckpointError(
-                "no vocab.txt here, the pieces that the checkpoint's numbers stand for",
-                where=source.prefix.parent,
-                repair="put vocab.txt beside the checkpoint, or give its path: --vocab FILE",
-            )
-        notes.append(
-            f"the folder gets no tokenizer: {source.sentencepiece.name} is of SentencePiece, which is not read; "
-            "put the tokenizer.json of the same model beside the weights"
-        )
-        return None
-    pieces = wordpiece.read_vocabulary(path)
-    if rows and len(pieces) > rows:
+    lowercase = None if case is None else case == "uncased"
+    if path.suffix == SENTENCEPIECE:
+        tokenizer = Tokenizer.from_sentencepiece(path, {} if lowercase is None else {"do_lower_case": lowercase})
+    else:
+        pieces = wordpiece.read_vocabulary(path)
+        tokenizer = Tokenizer.from_pieces(pieces, lowercase=lowercase, note=f"{case}: as you said")
+    number = tokenizer.vocabulary
+    if rows and number > rows:
         raise CheckpointError(
-            f"has {len(pieces):,} pieces, but the checkpoint has vectors for {rows:,}",
+            f"has {number:,} pieces, but the checkpoint has vectors for {rows:,}",
             where=path,
             repair="give the vocabulary of this model: --vocab FILE",
         )
-    if len(pieces) < rows:
-        notes.append(
-            f"{path.name} has {len(pieces):,} pieces, the checkpoint {rows:,} vectors: the last stand for none"
-        )
-    lowercase = None if case is None else case == "uncased"
-    tokenizer = Tokenizer.from_pieces(pieces, lowercase=lowercase, note=f"{case}: as you said")
+    if number < rows:
+        notes.append(f"{path.name} has {number:,} pieces, the checkpoint {rows:,} vectors: the last stand for none")
     notes.append(tokenizer.note + _doubt(source, case, tokenizer.note))
     return tokenizer
 
@@ -189,30 +229,3 @@ def _doubt(source: Source, case: Case | None, note: str) -> str:
     if case is not None or said is None or note.startswith(said):
         return ""
     return f"; but the folder's name says {said}: --case {said} would follow it"
-
-
-def _write(folder: Path, bundle: Bundle, conversion: Conversion, tell: Tell) -> None:
-    """The checkpoint as a folder of Hugging Face."""
-    total, done = conversion.size(bundle), 0
-
-    def read(number: int) -> None:
-        nonlocal done
-        done += number
-        tell(done, total, "reading")
-
-    for name, part in (("", conversion.model), (GENERATOR, conversion.generator)):
-        if part is not None:
-            place = folder / name
-            place.mkdir(exist_ok=True)
-            files.write_json(place / CONFIG, dict(part.config))
-            write_safetensors(place / WEIGHTS, convert.tensors(bundle, part, read))
-
-
-def _open(folder: Path, source: Source) -> Model:
-    """The folder as a model; what is wrong with it is told of the files that it was made from."""
-    try:
-        return load(folder)
-    except CheckpointError as error:
-        name = source.config.name if source.config else CONFIG
-        repair = (error.repair or "").replace(CONFIG, name) or None
-        raise CheckpointError(error.cause.replace(CONFIG, name), where=source.prefix, repair=repair) from None

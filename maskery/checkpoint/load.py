@@ -11,8 +11,10 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
+from maskery import arguments
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.family import Family
+from maskery.checkpoint.finite import guard
 from maskery.checkpoint.heads import build_head, names_of_heads
 from maskery.checkpoint.locate import (
     CONFIG,
@@ -20,6 +22,7 @@ from maskery.checkpoint.locate import (
     POOLER,
     TENSORLESS,
     has_tokenizer,
+    holds_tensorflow,
     locate,
     placed,
     read_config,
@@ -43,14 +46,34 @@ _OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save 
 
 
 def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
-    """The model in a folder, in float32 and evaluation mode; with its generator, if the folder holds one."""
-    folder, note = locate(Path(path))
+    """The model in a folder, in float32 and evaluation mode; with its generator, if the folder holds one.
+
+    `path` is a model folder, a run folder, a folder of TensorFlow's files (read as `maskery import` reads it; nothing
+    is written), or the name of a published model in the Hugging Face cache.
+    """
+    place = arguments.path("path", path, "the path of a model or run folder")
+    if holds_tensorflow(place):
+        from maskery.checkpoint.importing import open_tensorflow  # which opens what it has read as this file does
+
+        return open_tensorflow(place)
+    folder, note = locate(place)
     verify(folder)
     model = _load(folder, allow_pickle, note)
     model.rows = rows_of(folder)
     if (folder / GENERATOR / CONFIG).is_file():
         model.generator = tied(_load(folder / GENERATOR, allow_pickle), model, folder / GENERATOR)
+        guard([model.generator.network, *model.generator.heads.values()], str(folder / GENERATOR))
+    guard([model.network, *model.heads.values()], str(path))
     return model
+
+
+AnyModel = Model | str | os.PathLike[str]
+"""A model, or the path or name that `load` opens."""
+
+
+def model_of(given: AnyModel, name: str = "model") -> Model:
+    """What a Python call was given for its argument `name`, opened."""
+    return arguments.opened(name, given, Model, load, "a Model, or the path of a model or run folder")
 
 
 def tied(second: Model, model: Model, folder: Path) -> Model:
@@ -70,23 +93,38 @@ def tied(second: Model, model: Model, folder: Path) -> Model:
 
 def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
     config = read_config(folder)
+    tensors = read_weights(folder, allow_pickle=allow_pickle)
+    heads = read_safetensors(folder / HEADS) if (folder / HEADS).is_file() else {}
+    model = assembled(config, tensors, heads, folder)
+    model.note = note
+    return model
+
+
+def assembled(
+    config: dict[str, Any],
+    tensors: dict[str, Tensor],
+    beside: Mapping[str, Tensor],
+    folder: Path,
+    tokenizer: Tokenizer | None = None,
+) -> Model:
+    """The model of a config and its tensors, with what lies `beside` them under our names. `folder` is where they come
+    from, and where the tokenizer is looked for if none is given."""
     family = FAMILIES.get(config["model_type"])
     try:
         shape = _own_shape(config) if family is None else family.shape_of(config)
     except CheckpointError as error:
         raise placed(error, folder / CONFIG) from None
-    tensors = read_weights(folder, allow_pickle=allow_pickle)
     _require_layers(shape, tensors, folder)
     try:
         imported = _import(family, config, tensors, shape)
     except CheckpointError as error:
         raise placed(error, folder) from None
-    if (folder / HEADS).is_file():
-        _add_heads(imported, read_safetensors(folder / HEADS))
+    _add_heads(imported, beside)
     require_finite({imported.names.get(name, name): tensor for name, tensor in imported.state.items()}, folder)
     network, heads = _build(shape, imported, folder)
     heads |= _tensorless_heads(family, config, shape, folder)
-    tokenizer = Tokenizer.load(folder) if has_tokenizer(folder) else None
+    if tokenizer is None and has_tokenizer(folder):
+        tokenizer = Tokenizer.load(folder)
     _check_expressed(family, shape, imported, folder)
     _require_room_for_pieces(shape, tokenizer, folder)
     report = LoadReport(
@@ -107,7 +145,7 @@ def _load(folder: Path, allow_pickle: bool, note: str = "") -> Model:
         tied=frozenset(imported.tied),
         bare=family is not None and not any(name.startswith(family.prefix) for name in tensors),
     )
-    return Model(network, heads, tokenizer, origin=origin, report=report, note=note)
+    return Model(network, heads, tokenizer, origin=origin, report=report)
 
 
 def _own_shape(config: Mapping[str, Any]) -> Shape:

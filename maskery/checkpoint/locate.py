@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from maskery import files
+from maskery import files, hub
 from maskery.checkpoint.families import FAMILIES, OWN
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 from maskery.rows.config import SOURCES, RowsConfig
-from maskery.text import byte_pairs, sentencepiece
+from maskery.text import byte_pairs, fairseq, sentencepiece
 
 CONFIG = "config.json"
 TENSORLESS = "maskery_heads"
@@ -26,18 +26,32 @@ ROWS = "maskery_rows"
 """A key of config.json: the kind of rows, where nothing else tells that a prompt is a source and not a beginning."""
 RECIPE = "recipe.toml"
 CHECKPOINTS = "checkpoints"
+_INDEX = ".index"
+"""How the file is named that tells what a TensorFlow checkpoint holds."""
 _FORMAT = 1
+
+
+def holds_tensorflow(path: Path) -> bool:
+    """Whether `path` is a folder with a TensorFlow checkpoint and no model of another kind, or such a checkpoint."""
+    if path.is_dir():
+        return not (path / CONFIG).is_file() and not is_run(path) and any(path.glob(f"*{_INDEX}"))
+    return (path.suffix == _INDEX and path.is_file()) or path.with_name(path.name + _INDEX).is_file()
 
 
 def locate(path: Path) -> tuple[Path, str]:
     """The model folder that `path` stands for, and what there is to say about the choice.
 
-    A run folder stands for its final model, or while there is none for its newest checkpoint.
+    A run folder stands for its final model, or while there is none for its newest checkpoint. The name of a published
+    model stands for its folder in the local Hugging Face cache, unless there is a folder of that name here. Files of
+    TensorFlow stand for themselves.
     """
+    if holds_tensorflow(path):
+        return path, ""
     if not path.exists():
-        raise CheckpointError(
-            "no such folder", where=path, repair="give a folder with config.json and model.safetensors, or a run folder"
-        )
+        cached = hub.in_cache(str(path))
+        if cached is None:
+            raise _nowhere(path)
+        return cached, f"{path}: from the Hugging Face cache, {cached}"
     if not path.is_dir():
         raise CheckpointError("is a file", where=path, repair=f"give the folder: {path.parent}")
     if (path / CONFIG).is_file() and (not is_run(path) or (path / files.MANIFEST).is_file()):
@@ -46,9 +60,7 @@ def locate(path: Path) -> tuple[Path, str]:
         raise CheckpointError(
             "no config.json here, so this is no model folder",
             where=path,
-            repair=f"it holds a TensorFlow checkpoint: maskery import {path}"
-            if any(path.glob("*.index"))
-            else "give a folder with config.json and model.safetensors, or a run folder",
+            repair="give a folder with config.json and model.safetensors, or a run folder",
         )
     saved = saved_steps(path)
     if not saved:
@@ -57,6 +69,19 @@ def locate(path: Path) -> tuple[Path, str]:
         )
     newest = path / CHECKPOINTS / f"step-{saved[-1]}"
     return newest, f"the run is not finished: this is its newest checkpoint, {CHECKPOINTS}/{newest.name}"
+
+
+def _nowhere(path: Path) -> CheckpointError:
+    folder = "give a folder with config.json and model.safetensors, or a run folder"
+    if not hub.is_name(path):
+        return CheckpointError("no such folder", where=path, repair=folder)
+    near = hub.near(str(path))
+    return CheckpointError(
+        f"no such folder, and no model of this name in the Hugging Face cache ({hub.cache()})",
+        where=path,
+        repair=f"{folder}; weights that others published: {hub.download_command(near[0] if near else str(path))} "
+        "(docs/weights.md lists some that open)",
+    )
 
 
 def is_run(path: Path) -> bool:
@@ -101,6 +126,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     """config.json, refused if it names code or a type that we do not know."""
     path = folder / CONFIG
     config = read_json(path)
+    require_known(config, path)
+    return config
+
+
+def require_known(config: dict[str, Any], path: Path) -> None:
     if config.get("auto_map"):
         raise CheckpointError(
             "auto_map names code to be run; maskery runs no code that a folder names",
@@ -111,7 +141,6 @@ def read_config(folder: Path) -> dict[str, Any]:
     if kind not in supported():
         told = "no model_type" if kind is None else f"model_type {kind!r} is not supported"
         raise CheckpointError(told, where=path, repair=f"supported: {', '.join(supported())}")
-    return config
 
 
 def supported() -> list[str]:
@@ -127,6 +156,7 @@ def rows_of(folder: Path) -> RowsConfig | None:
     """The rows that a run trains with, if this is its final model or one of its checkpoints; or as config.json says."""
     run = folder.resolve().parent.parent if folder.resolve().parent.name == CHECKPOINTS else folder
     try:
+        files.require_regular(run / RECIPE)
         return RowsConfig.model_validate(tomllib.loads((run / RECIPE).read_text(encoding="utf-8")).get("rows", {}))
     except (OSError, ValueError):  # none here, or one that another version wrote
         pass
@@ -136,4 +166,4 @@ def rows_of(folder: Path) -> RowsConfig | None:
 
 def has_tokenizer(folder: Path) -> bool:
     written = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
-    return written or byte_pairs.is_here(folder) or sentencepiece.is_here(folder)
+    return written or byte_pairs.is_here(folder) or sentencepiece.is_here(folder) or fairseq.is_here(folder)

@@ -8,8 +8,10 @@ from typing import cast
 
 from torch import Tensor, nn
 
+from maskery import arguments
 from maskery.checkpoint.calls import prepare, shifted, with_decoder
 from maskery.checkpoint.families import OWN, Choice, choose
+from maskery.checkpoint.finite import guard
 from maskery.checkpoint.folder import Beside, Saved, held_by, save_model
 from maskery.checkpoint.heads import reads_decoder, scores_of
 from maskery.checkpoint.parts import parameters_by_part
@@ -27,6 +29,14 @@ _STARTS = {"bart": {"decoder_start_token_id": 2}}
 
 
 class Model(nn.Module):
+    """A network with its heads and its tokenizer, as a folder holds them; a torch module.
+
+    model = maskery.load("my-run")
+    ids = torch.tensor([model.tokenizer.encode("The cat sat.")[0]])
+    model(ids).last, model.logits(ids)                    # (B,T,D) states, (B,T,V) scores of tokens
+    model.save("my-model")                                # a folder of Hugging Face, where a type expresses it
+    """
+
     def __init__(
         self,
         network: Network,
@@ -52,6 +62,7 @@ class Model(nn.Module):
         """The rows that it was trained with, where its folder is that of a run."""
         self.labels: tuple[str, ...] = _labels_of(origin)
         """The names of the classes of a task, in the order of its scores."""
+        guard([network, *self.heads.values()])
         self.eval()
 
     @property
@@ -178,6 +189,7 @@ class Model(nn.Module):
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> Saved:
         """Write the folder; what is worth telling stands in the result's `notes`."""
+        arguments.path("path", path, "the path of the folder to write")
         second = self.generator
         return save_model(
             path,

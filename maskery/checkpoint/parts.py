@@ -123,9 +123,10 @@ def _layers(network: Stack, of: str) -> list[Part]:
             of_block[_HALVES[module]] = of_block.get(_HALVES[module], 0) + many
         for name, many in of_block.items():
             sizes[name].append(many)
-    layers = len(network.layers)
+    layers, shared = len(network.layers), network.shape.share != "none"
     return [
-        Part(of=of, name=name, each=held[0], held=len(held), used=layers // len(held))
+        # Without sharing, a part that one layer lacks is still no other layer's.
+        Part(of=of, name=name, each=held[0], held=len(held), used=layers // len(held) if shared else 1)
         for name, held in sizes.items()
         if held
     ]

@@ -30,19 +30,30 @@ SEQUENCE_CLASS = (
     *both("heads.sequence_class.dense", "classifier.out_proj"),
 )
 
-FAMILY = Family(
-    model_type="roberta",
-    prefix="roberta.",
-    fields=FIELDS,
-    defaults={**DEFAULTS, "vocab_size": 50265, "pad_token_id": 1},
-    offset_from_pad=True,
-    masked_activation="gelu",
-    classes=(
-        HuggingFaceClass("RobertaForMaskedLM", (*ENCODER, *MASKED_TOKEN)),
-        sequence_class("RobertaForSequenceClassification", ENCODER, SEQUENCE_CLASS),
-        token_class("RobertaForTokenClassification", ENCODER),
-        choice("RobertaForMultipleChoice", (*ENCODER, *POOLER)),
-        answer_span("RobertaForQuestionAnswering", ENCODER),
-        HuggingFaceClass("RobertaModel", (*ENCODER, *POOLER), bare=True),
-    ),
-)
+
+def classes_of(family: str, encoder: tuple[Rule, ...]) -> tuple[HuggingFaceClass, ...]:
+    """The classes of RoBERTa, which several families have word for word."""
+    return (
+        HuggingFaceClass(f"{family}ForMaskedLM", (*encoder, *MASKED_TOKEN)),
+        sequence_class(f"{family}ForSequenceClassification", encoder, SEQUENCE_CLASS),
+        token_class(f"{family}ForTokenClassification", encoder),
+        choice(f"{family}ForMultipleChoice", (*encoder, *POOLER)),
+        answer_span(f"{family}ForQuestionAnswering", encoder),
+        HuggingFaceClass(f"{family}Model", (*encoder, *POOLER), bare=True),
+    )
+
+
+def family_of(model_type: str, name: str, vocabulary: int) -> Family:
+    """RoBERTa's network under the name of one of its kin, all of which call it `roberta` inside."""
+    return Family(
+        model_type=model_type,
+        prefix="roberta.",
+        fields=FIELDS,
+        defaults={**DEFAULTS, "vocab_size": vocabulary, "pad_token_id": 1},
+        offset_from_pad=True,
+        masked_activation="gelu",
+        classes=classes_of(name, ENCODER),
+    )
+
+
+FAMILY = family_of("roberta", "Roberta", 50265)

@@ -10,6 +10,8 @@
   other way round; `heads_stack`: the same of all layers (XLNet).
 - `vector`: theirs has two axes of one in front.
 - `tied`: their second copy of a tensor that we hold once; checked on the way in.
+- `identity`: a layer that they have and we do not, because it changes nothing: the unit matrix, or a bias of zeros;
+  checked on the way in, made on the way out.
 - `ignore`: a buffer without information, kept only to be written back.
 
 Names hold `{layer}` where a rule stands for every layer. Where their name holds `{group}` instead, a group of layers
@@ -30,7 +32,7 @@ from maskery.model.config import Shape
 
 Op = Literal[
     "same", "stack3", "stack", "split3", "transpose", "columns3", "heads", "heads3", "heads_stack", "vector", "tied",
-    "ignore",
+    "ignore", "identity",
 ]  # fmt: skip
 _STACKED = ("stack3", "stack", "heads3", "heads_stack")
 _TURNED_HEADS = ("heads3", "heads_stack")
@@ -58,7 +60,7 @@ class Rule:
     @property
     def carries(self) -> bool:
         """Whether a tensor of ours comes and goes by it."""
-        return self.op not in ("tied", "ignore")
+        return self.op not in ("tied", "ignore", "identity")
 
     def read(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Their tensors -> ours."""
@@ -142,6 +144,16 @@ def tied(ours: str, theirs: str) -> Rule:
     return Rule(ours, (theirs,), "tied")
 
 
+def identity(theirs: str) -> tuple[Rule, Rule]:
+    """A weight and its bias that change nothing, where the network has no such layer."""
+    return Rule("", (f"{theirs}.weight",), "identity"), Rule("", (f"{theirs}.bias",), "identity")
+
+
+def nothing(name: str, width: int) -> Tensor:
+    """What an `identity` of this name holds."""
+    return torch.eye(width) if name.endswith(".weight") else torch.zeros(width)
+
+
 def ignore(theirs: str) -> Rule:
     return Rule("", (theirs,), "ignore")
 
@@ -162,16 +174,30 @@ def expand(rules: Iterable[Rule], shape: Shape) -> tuple[Rule, ...]:
         elif "{group}" in rule.theirs[0]:
             size = shape.layers // shape.groups
             every += [rule.at(group * size, group) for group in range(shape.groups)]
-        elif not rule.ours.startswith(_absent(shape)):
+        elif rule.op == "identity":
+            every += [rule] if shape.embedding == shape.width else []
+        else:
             every.append(rule)
-    return tuple(every)
+    absent, ends = _absent(shape), _absent_ends(shape)
+    return tuple(rule for rule in every if not rule.ours.startswith(absent) and not rule.ours.endswith(ends))
 
 
 def _absent(shape: Shape) -> tuple[str, ...]:
     """Beginnings of our names that a network of this shape has no tensors of."""
     projection = ("embeddings.projection.",) if shape.embedding == shape.width else ()
     bands = () if shape.cutoffs else ("heads.next_token.bands",)
-    return (*projection, *bands, *(() if shape.tasks else ("embeddings.tasks",)))
+    first = () if shape.first_norm else ("layers.0.attention_norm.",)
+    segments = () if shape.segments else ("embeddings.segments",)
+    return (*projection, *bands, *first, *segments, *(() if shape.tasks else ("embeddings.tasks",)))
+
+
+def _absent_ends(shape: Shape) -> tuple[str, ...]:
+    """Endings of the same: biases that it has not."""
+    attention = () if shape.attention_bias else ("attention.inputs_bias", "attention.output.bias")
+    forward = () if shape.feedforward_bias else ("up.bias", "down.bias")
+    norms = () if shape.norm_bias else ("norm.bias",)
+    heads = () if shape.head_bias else (".dense.bias",)
+    return (*attention, *forward, *norms, *heads)
 
 
 def modern(name: str) -> str:

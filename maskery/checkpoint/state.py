@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from maskery.checkpoint.family import Family, HuggingFaceClass
-from maskery.checkpoint.rules import Rule, expand, modern
+from maskery.checkpoint.rules import Rule, expand, modern, nothing
 from maskery.errors import CheckpointError
 from maskery.model.config import Shape
 
@@ -90,6 +90,8 @@ def import_state(
             continue
         if rule.op == "ignore":
             result.buffers[rule.theirs[0]] = _without_numbers(family, rule.theirs[0], found[rule.theirs[0]])
+        elif rule.op == "identity":
+            _require_nothing(rule.theirs[0], found[rule.theirs[0]], shape.width, result)
         elif rule.op != "tied" and rule.ours not in result.state:
             _take(rule, found, result)
         else:
@@ -116,6 +118,16 @@ def _without_numbers(family: Family, name: str, buffer: Tensor) -> Tensor:
             repair="use the model as it was published",
         )
     return buffer
+
+
+def _require_nothing(name: str, tensor: Tensor, width: int, result: Imported) -> None:
+    """A layer that we have none of must change nothing."""
+    unit = nothing(name, width)
+    if tensor.shape != unit.shape or not torch.equal(float32(name, tensor, result), unit):
+        raise CheckpointError(
+            f"{name} changes embeddings that have the width of the layers ({width}); such a layer is not supported",
+            repair="use a model whose embeddings are narrower than its layers, or one whose matrix is the unit matrix",
+        )
 
 
 def _canonical(
@@ -209,6 +221,8 @@ def export_state(
         name = rule.theirs[0]
         if rule.op == "ignore":
             theirs |= {name: origin.buffers[name]} if origin and name in origin.buffers else {}
+        elif rule.op == "identity":
+            theirs[name] = nothing(name, shape.width)
         elif rule.op == "tied":
             theirs |= {name: state[rule.ours].clone()} if origin and name in origin.tied else {}
         elif rule.ours in state:

@@ -24,6 +24,7 @@ _AGAIN = "the file is damaged or was cut short; fetch or save it again"
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    files.require_regular(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

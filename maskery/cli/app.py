@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from maskery.errors import EndedElsewhere, InputError, MaskeryError, UnknownName
+from maskery.cli import streams
+from maskery.errors import DiskError, EndedElsewhere, InputError, MaskeryError, UnknownName
 
 
 class Verb(NamedTuple):
@@ -35,6 +36,9 @@ VERBS: dict[str, Verb] = {
     "embed": Verb("maskery.cli.embed:embed", "Turn each text of a file into a vector"),
     "bench": Verb("maskery.cli.bench:bench", "Tell which way to make vectors is the quickest here"),
     "vectors": Verb("maskery.cli.vectors:app", "Train encoders of sentences, mine negatives, whiten and draw vectors"),
+    "download": Verb(
+        "maskery.cli.download:download", "Fetch the weights of a published model from the Hugging Face hub"
+    ),
     "import": Verb("maskery.cli.import_:import_", "Turn a published model into a folder of ours"),
     "export": Verb("maskery.cli.export:export", "Write a model for the tools of Hugging Face"),
     "info": Verb("maskery.cli.info:info", "Describe a model, a run or a recipe; compare runs"),
@@ -51,7 +55,7 @@ VERBS: dict[str, Verb] = {
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    _never_fail_to_print()
+    streams.prepare()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -65,12 +69,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has gone; stdout is pointed at nothing so that the interpreter's last flush is quiet too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        streams.give_up_stdout()  # the reader has gone
         return 1
     except Exception as error:
         told = _refusal_of_disk(error)
         if told is not None:
+            streams.give_up_stdout()
             print(told.text(), file=sys.stderr)
             return told.exit_code
         traceback.print_exc()
@@ -79,9 +83,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refusal_of_disk(error: Exception) -> MaskeryError | None:
-    from maskery.files import disk_error
+    """Files name themselves in what their writing refuses; what names nothing was written to a stream."""
+    from maskery.files import OF_WRITING, disk_error
 
-    return disk_error(error) if isinstance(error, OSError) else None
+    if not isinstance(error, OSError):
+        return None
+    if error.filename is None and error.errno in OF_WRITING:
+        repair = "lead stdout to a place that takes what is written: > FILE on a disk with space left"
+        return DiskError(f"cannot be written to: {error.strerror}", where="stdout", repair=repair)
+    return disk_error(error)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -93,9 +103,9 @@ def _dispatch(arguments: list[str]) -> int:
         print(help_text())
         return 0
     if first == "--version":
-        from importlib.metadata import version
+        import maskery
 
-        print(f"maskery {version('maskery')}")
+        print(f"maskery {maskery.__version__}")
         return 0
     if first.startswith("-"):
         raise InputError(f"unknown option {first!r} before the command", repair="maskery --help")
@@ -144,10 +154,3 @@ def _run_verb(name: str, arguments: list[str]) -> int:
             error.show()
         return int(error.exit_code)
     return result if isinstance(result, int) else 0
-
-
-def _never_fail_to_print() -> None:
-    """A terminal that lacks a character gets its escape, never an exception in place of the result."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")

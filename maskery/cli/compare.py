@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.corpora import corpus_option, open_corpora
-from maskery.cli.settings import HtmlOption, JsonOption, SetOption, parse_settings
+from maskery.cli.settings import HtmlOption, JsonOption, LangOption, SetOption, parse_settings
 from maskery.errors import InputError, UnknownName
+from maskery.language import ENGLISH, Phrases, phrases
 
 if TYPE_CHECKING:
     from maskery.compare.ask import Examination, Tell
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from maskery.train.loggers import Logger
 
 TOKENS = "2M"
+COMMON = "roberta"
 
 
 def compare(
@@ -47,41 +49,64 @@ def compare(
     seeds: Annotated[str, typer.Option("--seeds", metavar="N,N", help="One run of each variant for each seed.")] = "0",
     settings: SetOption = None,
     common: Annotated[
-        str, typer.Option("--common", metavar="RECIPE", help="Whose held-out rows and masks all are examined on.")
-    ] = "roberta",
-    rows: Annotated[int, typer.Option("--rows", metavar="N", min=2, help="Held-out rows of the examination.")] = 1024,
+        str | None,
+        typer.Option("--common", metavar="RECIPE", help="Whose held-out rows and masks all are evaluated on: roberta."),
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=2, help="Held-out rows of the evaluation.")] = 1024,
     ask: Annotated[
         str | None,
         typer.Option("--ask", metavar="Q,Q", help="Questions about pairs, e.g. next_sentence,sentence_order."),
     ] = None,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train variants on the same tokens and examine them on the same held-out rows. What is finished is not trained
+    """Train variants on the same tokens and evaluate them on the same held-out rows. What is finished is not trained
     again: the same command goes on with a comparison that was stopped."""
-    from maskery.cli.choices import flat
-    from maskery.cli.output import say
-    from maskery.cli.variants import parse_count, parse_seeds
+    from maskery.cli.variants import parse_seeds
     from maskery.compare.ask import Examination
-    from maskery.compare.plan import Length
+    from maskery.compare.kinds import examined
     from maskery.picture import require_place
+    from maskery.train.options import dotted
 
     if html is not None:
         require_place(html)
-    if tokens is not None and steps is not None:
-        raise InputError("--tokens and --steps each say how long to train", repair="keep --tokens alone")
-    shared, numbers = flat(parse_settings(settings)), parse_seeds(seeds)
+    shared, numbers = dotted(parse_settings(settings)), parse_seeds(seeds)
     _refuse_lengths(shared)
-    length = Length(None if steps is not None else parse_count(tokens or TOKENS, "--tokens"), steps)
+    length = _length(tokens, steps)
     questions = _questions(ask, _preset(preset))
     store = open_corpora(corpus)
     store.verify()
-    examination = Examination.of(common, store, rows, questions, shared)
+    examination = Examination.of(common or COMMON, store, rows, questions, shared)
     examination.require()
     made = _plan(preset, variants or [], examination, length, size, shared, numbers[0])
+    examination = examined(examination, made)
+    _refuse_common(common, examination)
+    words = phrases(lang)
+    _show(_run(made, numbers, out, examination, words), out, html, as_json, words)
+
+
+def _length(tokens: str | None, steps: int | None) -> Length:
+    """How long each variant is trained; a choice of ours is printed."""
+    from maskery.cli.output import say
+    from maskery.cli.variants import parse_count
+    from maskery.compare.plan import Length
+
+    if tokens is not None and steps is not None:
+        raise InputError("--tokens and --steps each say how long to train", repair="keep --tokens alone")
     if tokens is None and steps is None:
         say(f"--tokens {TOKENS}: short, so that it ends on a CPU (choose with --tokens or --steps)")
-    _show(_run(made, numbers, out, examination), out, html, as_json)
+    return Length(None if steps is not None else parse_count(tokens or TOKENS, "--tokens"), steps)
+
+
+def _refuse_common(common: str | None, examination: Examination) -> None:
+    from maskery.compare.ask import MASKED
+
+    if common is not None and examination.main != MASKED:
+        raise InputError(
+            f"--common {common} chooses rows with masks, and these variants predict the next token",
+            repair="leave out --common",
+        )
 
 
 def _plan(
@@ -104,7 +129,7 @@ def _plan(
     return plan([*named, *given], examination.corpus, length, size, shared, seed, optional)
 
 
-def _run(made: Plan, seeds: Sequence[int], out: Path, examination: Examination) -> dict[str, Any]:
+def _run(made: Plan, seeds: Sequence[int], out: Path, examination: Examination, words: Phrases) -> dict[str, Any]:
     from maskery.cli.output import say
     from maskery.compare.report import facts
     from maskery.compare.result import comparison
@@ -112,9 +137,9 @@ def _run(made: Plan, seeds: Sequence[int], out: Path, examination: Examination) 
     from maskery.files import require_writable
 
     require_writable(out)
-    for line in facts(comparison(made, seeds, examination, {}, done=False)):
+    for line in facts(comparison(made, seeds, examination, {}, done=False), words):
         say(line)
-    return compare(made, seeds, out, examination, watch_of(made, seeds))
+    return compare(made, seeds, out, examination, watch_of(made, seeds), words.lang)
 
 
 def _refuse_lengths(shared: dict[str, Any]) -> None:
@@ -177,32 +202,34 @@ def watch_of(plan: Plan, seeds: Sequence[int]) -> Watch:
     return Watch(say, loggers, asking)
 
 
-def _show(found: dict[str, Any], out: Path, html: Path | None, as_json: bool) -> None:
+def _show(found: dict[str, Any], out: Path, html: Path | None, as_json: bool, words: Phrases) -> None:
     from maskery.cli.output import emit_json, results, save_picture, say
     from maskery.compare.picture import comparison_picture
 
     if html is not None:
-        save_picture(comparison_picture(found), html)
+        save_picture(comparison_picture(found, words.lang), html)
     if as_json:
         emit_json(found)
         return
-    print_comparison(found, results())
+    print_comparison(found, results(), words)
     say(f"written: {out / 'comparison.md'}, {out / 'comparison.json'}; the runs: {out}/LABEL/seed-N")
 
 
-def print_comparison(found: dict[str, Any], console: Any) -> None:
+def print_comparison(found: dict[str, Any], console: Any, words: Phrases = ENGLISH) -> None:
     from rich import box
     from rich.table import Table
 
-    from maskery.compare.report import PUBLISHED_NOTE, facts, masked_table, question_table
+    from maskery.compare.report import PUBLISHED_NOTE, facts, main_table, question_table, verdict
 
-    for line in facts(found):
+    for line in facts(found, words):
         console.print(line, soft_wrap=True)
-    tables = [masked_table(found), question_table(found)]
+    tables = [main_table(found, words), question_table(found, words)]
     for heads, lines in filter(None, tables):
         shown = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False)
         for cells in lines:
             shown.add_row(*cells)
         console.print(shown)
     if tables[1] is not None:
-        console.print(PUBLISHED_NOTE, soft_wrap=True)
+        console.print(words.phrase(PUBLISHED_NOTE), soft_wrap=True)
+    if said := verdict(found, words):
+        console.print(said, soft_wrap=True, style="bold")

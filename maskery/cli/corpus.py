@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,6 +47,21 @@ KeepOption = Annotated[
 @app.callback()
 def corpus() -> None:
     """Turn text files into a corpus."""
+
+
+class Early(list[str]):
+    """What was printed before the work, which the notes of the corpus repeat."""
+
+    def __call__(self, note: str) -> None:
+        from maskery.cli.output import say
+
+        self.append(note)
+        say(note)
+
+    def rest(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            if note not in self:
+                self(note)
 
 
 @app.command()
@@ -104,9 +120,9 @@ def build(
             workers=workers,
             errors=errors,
             progress=_told(update),
+            say=(early := Early()),
         )
-    for note in remarks(made):
-        say(note)
+    early.rest(remarks(made))
     emit_json(summary(made)) if as_json else print_counts(made)
     say(f"look at its rows: maskery inspect {_recipe_for(made)} --corpus {out}")
 

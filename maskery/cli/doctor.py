@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -127,14 +128,30 @@ def dependencies() -> tuple[dict[str, str | None], dict[str, dict[str, str | Non
     return core, extras
 
 
+def _trained(path: Path) -> str | None:
+    """The kind of a run of `finetune` or `vectors train`; None where it is neither."""
+    from maskery.cli.trained import kind_of
+
+    return None if (path / "recipe.toml").exists() else kind_of(path)
+
+
+def _once(problems: list[str]) -> Callable[[str], None]:
+    """Several ways of opening a damaged file say the same."""
+    return lambda problem: None if problem in problems else problems.append(problem)
+
+
 def examine(path: Path, allow_pickle: bool = False) -> Verdict:
     """Look at one folder; whatever is wrong becomes a line of the verdict."""
+    from maskery.cli.trained import check
     from maskery.errors import MaskeryError
 
     verdict = Verdict(str(path))
     try:
         if (path / "tokens.bin").exists() or (path / "flags.bin").exists():
             _corpus(path, verdict)
+        elif kind := _trained(path):
+            verdict.kind = kind
+            verdict.facts = check(path, _once(verdict.problems))
         elif (path / "recipe.toml").exists() or (path / "checkpoints").exists():
             _run(path, verdict, allow_pickle)
         elif (path / "config.json").exists():

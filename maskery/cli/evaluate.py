@@ -36,11 +36,12 @@ def evaluate(
 ) -> None:
     """Tell the metrics of the task, or of sentence vectors, with their 95 % intervals."""
     from maskery.cli.output import emit_json, save_picture, say
-    from maskery.cli.task_files import asked, by_number, column_flags, read_as_learned, take_texts
+    from maskery.cli.task_files import asked, column_flags, read_as_learned, take_texts
     from maskery.tasks.judge.report import report
     from maskery.tasks.judging import judged
     from maskery.tasks.model import TASK_FILE, read_task
     from maskery.tasks.read.labels import require_known
+    from maskery.tasks.read.learned import by_number
     from maskery.tasks.tags import Tags
     from maskery.tasks.together import opened
     from maskery.vectors.judge.examples import KINDS
@@ -87,11 +88,12 @@ def require_name(asked: str | None) -> None:
 
 def require_run(run: Path, task: str | None) -> None:
     """A folder; an encoder has no task of its own, and which figures are wanted has to be said."""
+    from maskery import hub
     from maskery.tasks.model import TASK_FILE
     from maskery.vectors.folder import is_encoder
     from maskery.vectors.judge.examples import KINDS
 
-    if not run.is_dir():
+    if not run.is_dir() and hub.in_cache(str(run)) is None:
         raise InputError("there is no such run", where=run, repair="maskery evaluate RUN --data FILE")
     if task is None and is_encoder(run) and not (run / TASK_FILE).is_file():
         cause = "makes vectors, and has no task of its own"

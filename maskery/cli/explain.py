@@ -29,7 +29,7 @@ def explain(
 ) -> None:
     """Print where each attention head looks; with --html write the head view instead."""
     from maskery.checkpoint.load import load
-    from maskery.cli.output import counted, emit_json, save_picture, say, say_found
+    from maskery.cli.output import counted, emit_json, save_picture, say, say_found, say_unknown
     from maskery.explain.attention import attend
     from maskery.explain.heads import head_picture
     from maskery.picture import require_place
@@ -43,6 +43,7 @@ def explain(
     if attention.unknown:
         told = counted(attention.unknown, "token")
         say(f"{told} of the text {'is' if attention.unknown == 1 else 'are'} not in the vocabulary")
+        say_unknown(loaded, [text] if pair is None else [text, pair])
     if html is not None:
         save_picture(head_picture(attention), html)
     if as_json:

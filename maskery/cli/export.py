@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from maskery.cli.settings import JsonOption, PickleOption
+from maskery.errors import InputError
 
 
 def export(
@@ -17,14 +18,20 @@ def export(
         str | None,
         typer.Option("--family", metavar="NAME", help="The model_type to write; if not given, one that fits."),
     ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="NAME", help="ONNX: write this head, such as masked_token; none: states alone."),
+    ] = None,
     allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a model in the layout of Hugging Face, without what only a run needs, or as ONNX. What cannot be held is
     refused."""
     if out.suffix == ".onnx":
-        _onnx(model, out, family, allow_pickle, as_json)
+        _onnx(model, out, family, head, allow_pickle, as_json)
         return
+    if head is not None:
+        raise InputError("--head chooses what a file of ONNX says", repair="give --out NAME.onnx, or leave --head out")
     from maskery.checkpoint.exporting import export_model
     from maskery.checkpoint.load import load
     from maskery.cli.output import emit_json, say, say_found
@@ -38,14 +45,13 @@ def export(
     emit_json(facts) if as_json else _print(facts)
 
 
-def _onnx(model: str, out: Path, family: str | None, allow_pickle: bool, as_json: bool) -> None:
+def _onnx(model: str, out: Path, family: str | None, head: str | None, allow_pickle: bool, as_json: bool) -> None:
     from maskery.cli.output import emit_json, results, say
-    from maskery.compress.onnx_encoder import write_onnx
-    from maskery.errors import InputError
+    from maskery.compress.onnx_heads import write_onnx
 
     if family is not None:
         raise InputError("--family names a layout of folders, and ONNX is a file", repair="leave --family out")
-    made = write_onnx(model, out, allow_pickle=allow_pickle, say=say)
+    made = write_onnx(model, out, head=head, allow_pickle=allow_pickle, say=say)
     facts: dict[str, Any] = {"source": model, "out": str(out), "inputs": made.inputs, "outputs": made.outputs}
     facts["difference"] = made.difference
     if as_json:

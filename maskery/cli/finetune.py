@@ -118,8 +118,8 @@ def finetune(
 
 
 def plan_of(truncate: str | None, seeds: int, curve: bool, adapt: int, budget: str | None) -> Plan:
-    from maskery.cli.budget import parse_budget
     from maskery.tasks.plan import ENDS, Plan
+    from maskery.train.budget import parse_budget
 
     several = ("all", "fuse")
     if truncate is not None and truncate not in (*ENDS, *several):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from maskery.cli.output import counted
-from maskery.explain.flow_words import ENGLISH, verdict, why_two
+from maskery.explain.flow_words import FlowWords, flow_words, verdict, why_two
 from maskery.explain.panels import Panel, panels, walk_text
 from maskery.explain.sights import REMEMBERED, Side
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,43 +26,52 @@ _WIDEST = 16
 _BETWEEN = 3
 
 
-def print_flow(flow: Flow, console: Console, *, layers: bool = True) -> None:
+def print_flow(flow: Flow, console: Console, *, layers: bool = True, lang: str = "en") -> None:
     """Without `layers`: who sees whom and what is asked, no more."""
-    console.print("a line for each position that reads, a column for each that is read; → what it is asked for")
+    words, told = flow_words(lang), phrases(lang)
+    console.print(
+        told.phrase("a line for each position that reads, a column for each that is read; → what it is asked for")
+    )
     memory = flow.drawn[0].memory
     if memory:
-        console.print(f"before the {_WALL} what is remembered: {min(memory, REMEMBERED)} of {memory:,} slots")
+        console.print(
+            told.phrase("before the {wall} what is remembered: {drawn} of {memory} slots").format(
+                wall=_WALL,
+                drawn=min(memory, REMEMBERED),
+                memory=f"{memory:,}",
+            )
+        )
     for each in flow.drawn:
         if each.mode:
-            console.print(f"\na row that is read {each.mode}")
+            console.print("\n" + told.phrase("a row that is read {mode}").format(mode=each.mode))
         for side in each.sides:
-            _print_side(side, console, layers)
-    if not layers:
-        return
-    console.print(f"\nin {counted(flow.rows, 'row')} like this one")
-    for name, reading in flow.readings.items():
-        console.print(f"{name}: {verdict(reading)}")
-    if flow.loss is not None:
-        console.print(why_two(flow.loss))
-    for refusal in flow.refusals:
+            _print_side(side, console, words, layers)
+    leaking = {name: each for name, each in flow.readings.items() if each is not None and each.leak is not None}
+    if layers:
+        console.print("\n" + told.phrase("in {rows} rows like this one").format(rows=flow.rows))
+    for name, reading in (flow.readings if layers else leaking).items():
+        console.print(f"{name}: {verdict(reading, words)}", style="bold red" if name in leaking else "")
+    if layers and flow.loss is not None:
+        console.print(why_two(flow.loss, words))
+    for refusal in flow.refusals if layers else ():
         console.print(f"refused: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
 
 
-def _print_side(side: Side, console: Console, layers: bool) -> None:
+def _print_side(side: Side, console: Console, words: FlowWords, layers: bool) -> None:
     if side.order is not None:
-        console.print(f"\nin turn: {walk_text(side)}", soft_wrap=True)
-    labels = _labels(side)
-    for band in _bands(panels(side, ENGLISH, layers=layers), cell_len(labels[0]), console.width):
+        console.print("\n" + words.order.format(walk=walk_text(side)), soft_wrap=True)
+    labels = _labels(side, words.turn)
+    for band in _bands(panels(side, words, layers=layers), cell_len(labels[0]), console.width):
         console.print()
         for line in _lines(labels, band):
             console.print(line.rstrip(), no_wrap=True, overflow="crop", soft_wrap=True)
 
 
-def _labels(side: Side) -> list[str]:
+def _labels(side: Side, turn: str) -> list[str]:
     """What stands before the lines of a matrix; the first is the heading."""
     columns = [["", *side.tokens], ["", *map(str, range(len(side.tokens)))]]
     if side.order is not None:
-        columns.append(["turn", *map(str, side.order)])
+        columns.append([turn, *map(str, side.order)])
     shown = [_right(column) for column in columns]
     if any(side.asked):
         answers = ["", *(f"→ {answer}" if answer else "" for answer in side.asked)]

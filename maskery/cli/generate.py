@@ -12,6 +12,7 @@ import typer
 
 from maskery.cli.settings import JsonOption, PickleOption
 from maskery.errors import InputError
+from maskery.files import require_regular
 
 if TYPE_CHECKING:
     from maskery.checkpoint.model import Model
@@ -94,17 +95,24 @@ def read_prompts(prompts: Sequence[str] | None, file: Path | None, *, empty: boo
 
 
 def read_lines(file: Path | None) -> list[str]:
-    """The lines of a UTF-8 file, or of stdin."""
+    """The lines of a UTF-8 file, or of stdin; a line feed ends a line, with or without a carriage return before it."""
+    where = "stdin" if file is None or str(file) == "-" else str(file)
+    fix = "give the path of a text file"
     try:
-        if file is None or str(file) == "-":
-            return sys.stdin.read().splitlines()
-        return file.read_text(encoding="utf-8").splitlines()
+        if file is None or where == "stdin":
+            text = sys.stdin.read()
+        else:
+            require_regular(file)
+            text = file.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise InputError("no such file", where=file, repair="give the path of a text file") from None
+        raise InputError("no such file", where=where, repair=fix) from None
     except IsADirectoryError:
-        raise InputError("is a folder", where=file, repair="give the path of a text file") from None
+        raise InputError("is a folder", where=where, repair=fix) from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=where, repair=fix) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}", where=file or "stdin", repair="save it as UTF-8") from None
+        raise InputError(f"not UTF-8 at byte {error.start}", where=where, repair="save it as UTF-8") from None
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def _streams(stream: bool | None, how: How, prompts: int, as_json: bool) -> bool:
@@ -119,7 +127,7 @@ def _streams(stream: bool | None, how: How, prompts: int, as_json: bool) -> bool
 
 def _open(model: str, allow_pickle: bool, prompts: Sequence[str]) -> Model:
     from maskery.checkpoint.load import load
-    from maskery.cli.output import counted, say, say_found
+    from maskery.cli.output import counted, say, say_found, say_unknown
     from maskery.vectors.learn.folder import WRITER
 
     loaded = load(model, allow_pickle=allow_pickle)
@@ -131,6 +139,7 @@ def _open(model: str, allow_pickle: bool, prompts: Sequence[str]) -> Model:
         unknown = sum(loaded.tokenizer.encode_marked(prompt).count(unk) for prompt in prompts)
         if unknown and unk not in (loaded.tokenizer.specials.sep,):
             say(f"{counted(unknown, 'token')} of the prompts {'is' if unknown == 1 else 'are'} not in the vocabulary")
+            say_unknown(loaded, prompts)
     return loaded
 
 

@@ -102,15 +102,20 @@ def info(
 def _draw(sources: list[str], html: Path | None) -> None:
     """Write the page of the runs, if one is wanted; anything but runs is refused."""
     from maskery.cli.output import save_picture
+    from maskery.cli.trained import kind_of, page_of
     from maskery.explain.runs import comparison
     from maskery.picture import require_place
 
+    if len(sources) == 1 and html is not None and kind_of(Path(sources[0])) is not None:
+        require_place(html)
+        save_picture(page_of(Path(sources[0])), html)
+        return
     for source in sources:
         if not is_run(source):
             raise InputError(
                 "is no run folder: only runs have curves and can be compared",
                 where=source,
-                repair="give folders that maskery pretrain wrote, or one model or recipe without --html",
+                repair="give runs of maskery pretrain, one run of finetune or vectors train, or leave out --html",
             )
     if html is not None:
         require_place(html)
@@ -138,9 +143,15 @@ def is_run(source: str) -> bool:
 
 
 def _is_folder(source: str) -> bool:
-    """A folder wins over a recipe of the same name; what looks like a path and is no recipe file is one, too."""
+    """A folder wins over a recipe of the same name, a recipe over a downloaded model; what looks like a path and is no
+    recipe file is a folder, too."""
+    from maskery import hub
+    from maskery.recipes.layers import names
+
     path = Path(source)
-    return path.is_dir() or (path.suffix != ".toml" and (path.is_file() or len(path.parts) > 1))
+    if path.is_dir() or (path.suffix != ".toml" and (path.is_file() or len(path.parts) > 1)):
+        return True
+    return source not in names() and hub.in_cache(source) is not None
 
 
 def _of_folder(source: str, allow_pickle: bool, asked: Asked) -> dict[str, Any]:
@@ -149,8 +160,11 @@ def _of_folder(source: str, allow_pickle: bool, asked: Asked) -> dict[str, Any]:
     from maskery.cli.info_vectors import model_and_vectors
 
     if not is_run(source):
+        trained = _of_trained(source)
+        if trained and not (Path(source) / "config.json").is_file():
+            return trained  # nothing but checkpoints so far, or an ensemble
         model, vectors = model_and_vectors(source, allow_pickle)
-        return _of_model(source, model, None, asked) | ({"vectors": vectors} if vectors else {})
+        return _of_model(source, model, None, asked) | ({"vectors": vectors} if vectors else {}) | trained
     from maskery.checkpoint.locate import saved_steps
     from maskery.explain.history import histories
     from maskery.explain.runs import sparkline, summary
@@ -169,6 +183,14 @@ def _of_folder(source: str, allow_pickle: bool, asked: Asked) -> dict[str, Any]:
         return told
     recipe = RunFolder(Path(source)).recipe
     return {**_of_model(source, load(source, allow_pickle=allow_pickle), recipe, asked), **told}
+
+
+def _of_trained(source: str) -> dict[str, Any]:
+    """A run of `finetune` or `vectors train`; nothing where it is neither."""
+    from maskery.cli.trained import facts_of, kind_of
+
+    kind = kind_of(Path(source))
+    return {} if kind is None else {"source": source, "kind": kind, "trained": facts_of(Path(source))}
 
 
 def _of_model(source: str, model: Model, recipe: Recipe | None, asked: Asked) -> dict[str, Any]:
@@ -225,11 +247,12 @@ def _draw_network(whole: Whole, read: Recipe | str, title: str, path: Path) -> N
 
 def _cost(whole: Whole, recipe: Recipe | None, asked: Asked) -> dict[str, Any]:
     from maskery.checkpoint.parts import embedding_arithmetic
+    from maskery.model.config import COUNTED
     from maskery.train.estimate import needs_of
 
     shape, small = whole.network.shape, whole.generator
     length = asked.length or (shape.max_length if recipe is None else recipe.training.length)
-    if shape.positions == "learned" and length > shape.max_length:
+    if shape.positions in COUNTED and length > shape.max_length:
         raise InputError(
             f"rows of {length} slots, but the learned positions end at {shape.max_length}",
             repair=f"--length {shape.max_length}",

@@ -22,8 +22,11 @@ def _lines(facts: dict[str, Any]) -> list[Line]:
     from maskery.checkpoint.state import KINDS, told
     from maskery.cli.info_vectors import vectors_line
     from maskery.cli.run_summary import run_lines
+    from maskery.cli.trained import lines_of
 
     lines = [(facts["kind"], facts["source"])]
+    if "trained" in facts:
+        lines += lines_of(facts["trained"])
     if "run" in facts:
         lines += run_lines(facts["run"], facts["run"]["sparkline"])
     if "family" not in facts:
@@ -77,6 +80,9 @@ def _positions(shape: dict[str, Any]) -> str:
         return f"learned, rows up to {shape['max_length']} slots"
     if kind in ("nezha", "shaw"):
         return f"{kind}, distances up to {shape['clip']} told apart, rows of any length"
+    if kind == "mpnet":
+        told = f"{shape['buckets']} buckets of distances up to {shape['clip']}"
+        return f"mpnet, learned and {told}, rows up to {shape['max_length']} slots"
     if kind == "t5":
         return f"t5, {shape['buckets']} buckets of distances up to {shape['clip']}, rows of any length"
     return f"{kind}, rows of any length"

@@ -6,19 +6,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maskery.cli.corpora import corpus_option, open_corpora
-from maskery.cli.settings import HtmlOption, JsonOption, SetOption, SizeOption, parse_settings
+from maskery.cli.settings import HtmlOption, JsonOption, LangOption, SetOption, SizeOption, parse_settings
 from maskery.errors import InputError
+from maskery.language import Phrases, phrases
 
 if TYPE_CHECKING:
     from maskery.corpus.mixture import Corpora
+    from maskery.explain.flow import Flow
     from maskery.feed import Feed
+    from maskery.inspection import Rates
     from maskery.recipes.recipe import Recipe
+    from maskery.text.tokenizer import Tokenizer
 
 MEASURED, DRAWS = 1000, 3
 MANY_ROWS = 400_000
@@ -48,7 +53,11 @@ def inspect(
     step: Annotated[
         int | None, typer.Option("--step", metavar="N", help="Begin with the rows of this step: 0.")
     ] = None,
-    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Corrupt this sentence instead.")] = None,
+    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Corrupt this text instead.")] = None,
+    pair: Annotated[str | None, typer.Option("--pair", metavar="TEXT", help="A second text, read as a pair.")] = None,
+    order: Annotated[
+        str | None, typer.Option("--order", metavar="N,N", help="Predict the tokens of --text in this order (xlnet).")
+    ] = None,
     compare: Annotated[
         str | None, typer.Option("--compare", metavar="A,B,...", help="Show --text under each of these recipes.")
     ] = None,
@@ -62,6 +71,7 @@ def inspect(
     settings: SetOption = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Overrides training.seed.")] = None,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the rows that training will see, and measure what corruption did to many of them."""
@@ -69,33 +79,62 @@ def inspect(
     from maskery.recipes.recipe import recipe as read
 
     names = _names(recipe, compare)
-    _require_one_view(
-        flow, text, {"--rows": rows, "--step": step, "--draws": draws, "--compare": compare, "--model": model}
-    )
+    given: dict[str, int | str | None] = {"--rows": rows, "--step": step, "--draws": draws, "--compare": compare}
+    _require_one_view(flow, text, given | {"--model": model, "--pair": pair, "--order": order})
     if html is not None:
         require_place(html)
+    out = Out(html, as_json, phrases(lang))
     changes = parse_settings(settings)
     asked = {name: read(name, changes, size=size) for name in names}
     first = next(iter(asked.values()))
     _require_step(step, asked)
     seed = first.training.seed if seed is None else seed
     store = open_corpora(corpus) if corpus else None
-    if store is None and not flow:
-        _require_corpus(text, {"--rows": rows, "--step": step})
-    if flow or store is None:
-        _show_flow(first, store, seed, html, as_json, layers=flow)
-    elif text is not None:
-        _show_sentence(asked, store, text, DRAWS if draws is None else draws, seed, step, html, as_json)
-    else:
-        _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, html, as_json, model)
-
-
-def _require_corpus(text: str | None, given: dict[str, int | None]) -> None:
-    """Without a corpus a made-up row is drawn; whatever asks for text is refused."""
     if text is not None:
-        raise InputError(
-            "a text is cut into tokens and words as a corpus was, and there is none", repair="--corpus DIR"
-        )
+        _show_text(asked, store, TextView(text, pair, _turns(order), draws, seed, step, flow), out)
+    elif flow or store is None:
+        _require_corpus(store, flow, {"--rows": rows, "--step": step})
+        _show_flow(first, store, seed, out, layers=flow)
+    else:
+        _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, out, model)
+
+
+@dataclass(frozen=True)
+class Out:
+    """Where results go, and in which language."""
+
+    html: Path | None
+    as_json: bool
+    words: Phrases
+
+
+@dataclass(frozen=True)
+class TextView:
+    """A text of the user's, and how it is looked at."""
+
+    text: str
+    pair: str | None
+    order: tuple[int, ...] | None
+    draws: int | None
+    seed: int
+    step: int | None
+    flow: bool
+
+
+def _turns(order: str | None) -> tuple[int, ...] | None:
+    """ "3,1,2" or "3 1 2" -> (3, 1, 2)"""
+    if order is None:
+        return None
+    parts = order.replace(",", " ").replace("→", " ").split()
+    if not parts or not all(part.isdecimal() for part in parts):
+        raise InputError(f"--order {order!r} is no list of numbers", repair="--order 3,2,4,1: tokens, counted from 1")
+    return tuple(map(int, parts))
+
+
+def _require_corpus(store: Corpora | None, flow: bool, given: dict[str, int | None]) -> None:
+    """Without a corpus a made-up row is drawn; whatever asks for rows is refused."""
+    if store is not None or flow:
+        return
     for name, value in given.items():
         if value is not None:
             raise InputError(
@@ -128,16 +167,20 @@ def _require_one_view(flow: bool, text: str | None, given: dict[str, int | str |
     """Rows, one sentence and the flow are three views; an option of another one is refused, not passed over."""
     if given["--rows"] is not None and int(given["--rows"]) < 1:
         raise InputError(f"--rows {given['--rows']}: there is nothing to measure", repair=f"--rows {MEASURED}")
-    unused = []
+    if text is None:
+        for name in ("--compare", "--draws", "--pair", "--order"):
+            if given[name] is not None and not (flow and name in ("--compare", "--draws")):
+                raise InputError(f"{name} is about a text, and there is none", repair='add --text "a sentence"')
+    unused: list[str] = []
     if flow:
-        unused = [name for name in ("--compare", "--draws", "--step", "--model") if given[name] is not None]
-        unused += ["--text"] * (text is not None)
+        unused = [name for name in ("--compare", "--draws", "--model") if given[name] is not None]
+        unused += ["--step"] * (given["--step"] is not None and text is None)
     elif text is not None:
-        unused = [name for name in ("--rows", "--model") if given[name] is not None]
-    else:
-        for name in ("--compare", "--draws"):
-            if given[name] is not None:
-                raise InputError(f"{name} shows one sentence, and there is none", repair='add --text "a sentence"')
+        unused += [name for name in ("--rows", "--model") if given[name] is not None]
+    if given["--order"] is not None and (given["--compare"] is not None or given["--draws"] is not None):
+        raise InputError(
+            "--order draws one recipe once, in the order that is given", repair="leave out --compare and --draws"
+        )
     if unused:
         view = "--flow" if flow else "--text"
         raise InputError(f"{unused[0]} has no meaning with {view}", repair=f"leave out {unused[0]} or {view}")
@@ -155,65 +198,103 @@ def _require_step(step: int | None, asked: dict[str, Recipe]) -> None:
             )
 
 
-def _show_flow(
-    asked: Recipe, store: Corpora | None, seed: int, html: Path | None, as_json: bool, *, layers: bool
-) -> None:
-    from maskery.cli.flow import print_flow
-    from maskery.cli.output import emit_json, results, save_picture, say
+def _show_flow(asked: Recipe, store: Corpora | None, seed: int, out: Out, *, layers: bool) -> None:
+    from maskery.cli.output import say
     from maskery.explain.flow import flow_of, short_feed
-    from maskery.explain.matrices import flow_picture
 
     if store is not None:
         _plan(short_feed(asked, store, seed), 0)
     drawn = flow_of(asked, store, seed)
-    if html is not None:
-        save_picture(flow_picture(drawn, layers=layers), html)
-    emit_json({"recipe": asked.name, "flow": drawn.plain()}) if as_json else print_flow(drawn, results(), layers=layers)
+    _print_drawn(drawn, out, layers=layers)
     if not layers:
-        say("a made-up row; --corpus DIR shows rows of text and measures them, --flow what every layer knows")
+        say(
+            "a made-up row; --text shows a text of yours, --corpus DIR rows of text and measures them, "
+            "--flow what every layer knows"
+        )
+    drawn.require_no_leak()
 
 
-def _show_sentence(
-    asked: dict[str, Recipe],
-    store: Corpora,
-    text: str,
-    draws: int,
-    seed: int,
-    step: int | None,
-    html: Path | None,
-    as_json: bool,
-) -> None:
+def _print_drawn(drawn: Flow, out: Out, *, layers: bool) -> None:
+    from maskery.cli.flow import print_flow
+    from maskery.cli.output import emit_json, results, save_picture
+    from maskery.explain.matrices import flow_picture
+
+    if out.html is not None:
+        save_picture(flow_picture(drawn, layers=layers, lang=out.words.lang), out.html)
+    if out.as_json:
+        emit_json({"recipe": drawn.recipe, "flow": drawn.plain()})
+    else:
+        print_flow(drawn, results(), layers=layers, lang=out.words.lang)
+
+
+def _show_text(asked: dict[str, Recipe], store: Corpora | None, view: TextView, out: Out) -> None:
+    """A text of the user's: its draws, and below them its order and targets where there is more to see than that
+    everybody sees everybody; or the flow alone."""
     from maskery.cli.knowledge import prepare
+    from maskery.cli.output import say
+    from maskery.explain.own_flow import MOST, Own, flow_of_text
+    from maskery.explain.own_row import own_vocabulary, read_texts
+
+    source = own_vocabulary(*filter(None, (view.text, view.pair))) if store is None else store
+    if store is None:
+        say("no --corpus: the vocabulary is the words of the text, Chinese by characters")
+    else:
+        for recipe in asked.values():
+            prepare(recipe, store)
+    first = next(iter(asked.values()))
+    short = read_texts(view.text, view.pair, source).size <= MOST
+    drawn = None
+    if view.flow or view.order is not None or (len(asked) == 1 and short):
+        own = Own(text=view.text, pair=view.pair, order=view.order)
+        drawn = flow_of_text(first, source, own, view.seed, view.step)
+    if view.flow or view.order is not None:
+        assert drawn is not None
+        _print_drawn(drawn, out, layers=view.flow)
+        drawn.require_no_leak()
+    else:
+        _show_draws(asked, source, view, drawn, out)
+
+
+def _show_draws(
+    asked: dict[str, Recipe], source: Corpora | Tokenizer, view: TextView, drawn: Flow | None, out: Out
+) -> None:
+    from maskery.cli.flow import print_flow
     from maskery.cli.output import emit_json, results, save_picture, say
     from maskery.cli.sentence import print_sentence
+    from maskery.explain.flow import flow_of, reads_in_order
+    from maskery.explain.matrices import flow_picture
     from maskery.explain.sentence import masked_sentence
     from maskery.feed import Feed
+    from maskery.picture import report
+    from maskery.text.tokenizer import Tokenizer
     from maskery.train import knowledge
 
     for recipe in asked.values():
-        prepare(recipe, store)
-        if recipe.corruption.replace.similar and recipe.knowledge.synonyms:
-            for remark in knowledge.tell(Feed(recipe, store, seed)):
+        if recipe.corruption.replace.similar and recipe.knowledge.synonyms and not isinstance(source, Tokenizer):
+            for remark in knowledge.tell(Feed(recipe, source, view.seed)):
                 say(remark)
-    found = masked_sentence(asked, store, text, draws, seed, step)
-    if html is not None:
-        save_picture(found.picture(), html)
-    emit_json(found.plain()) if as_json else print_sentence(found, results())
+    many = DRAWS if view.draws is None else view.draws
+    found = masked_sentence(asked, source, view.text, many, view.seed, view.step, view.pair)
+    ordered = drawn if drawn is not None and reads_in_order(next(iter(asked.values()))) else None
+    if out.html is not None:
+        lang = out.words.lang
+        pictures = [found.picture(lang)] + ([] if ordered is None else [flow_picture(ordered, layers=False, lang=lang)])
+        page = pictures[0] if len(pictures) == 1 else report(pictures[0].title, [("", [], pictures)], lang)
+        save_picture(page, out.html)
+    if out.as_json:
+        emit_json(found.plain() | ({} if ordered is None else {"flow": ordered.plain()}))
+    else:
+        print_sentence(found, results(), out.words.lang)
+        if ordered is not None:
+            print_flow(ordered, results(), layers=False, lang=out.words.lang)
+    for recipe in asked.values():
+        (drawn or flow_of(recipe, None, view.seed)).require_no_leak()
 
 
-def _show_rows(
-    asked: Recipe,
-    store: Corpora,
-    count: int,
-    step: int,
-    seed: int,
-    html: Path | None,
-    as_json: bool,
-    model: str | None,
-) -> None:
+def _show_rows(asked: Recipe, store: Corpora, count: int, step: int, seed: int, out: Out, model: str | None) -> None:
     from maskery.cli.flow import print_flow
     from maskery.cli.knowledge import prepare
-    from maskery.cli.output import counted, emit_json, late_progress, results, save_picture, say
+    from maskery.cli.output import emit_json, late_progress, results, save_picture, say
     from maskery.cli.rates import print_rates
     from maskery.cli.rows import SHOWN, print_rows
     from maskery.explain.drawn import generator_of
@@ -221,8 +302,6 @@ def _show_rows(
     from maskery.explain.rows import rows_picture
     from maskery.feed import Feed
     from maskery.inspection import rates
-    from maskery.phases import phase_at
-    from maskery.recipes.recipe import check
     from maskery.train import knowledge
 
     prepare(asked, store)
@@ -234,18 +313,29 @@ def _show_rows(
     with late_progress("rows measured", count) as told:
         found = rates(feed, count, step, told)
     drawn = {} if generator is None else {"generator": generator.counts(feed, min(SHOWN, count), step)}
-    if html is not None:
-        save_picture(rows_picture(feed, found, generator=generator), html)
-    if as_json:
-        emit_json(found.plain() | drawn)
+    _plan(short_feed(asked, store, seed), 0)
+    sight = flow_of(asked, store, seed)
+    if out.html is not None:
+        save_picture(rows_picture(feed, found, generator=generator, lang=out.words.lang), out.html)
+    if out.as_json:
+        emit_json(found.plain() | drawn | {"leaks": sight.leaks})
     else:
         console = results()
-        print_rows(feed, step, console, min(SHOWN, count), generator)
+        print_rows(feed, step, console, min(SHOWN, count), generator, out.words)
         if reads_in_order(asked):
-            _plan(short_feed(asked, store, seed), 0)
-            print_flow(flow_of(asked, store, seed), console, layers=False)
+            print_flow(sight, console, layers=False, lang=out.words.lang)
             console.print()
-        print_rates(found, console)
+        print_rates(found, console, out.words)
+    _say_measured(found, feed, count, step, drawn)
+    sight.require_no_leak()
+
+
+def _say_measured(found: Rates, feed: Feed, count: int, step: int, drawn: dict[str, Any]) -> None:
+    """What there is to remark about the rows that were measured."""
+    from maskery.cli.output import counted, say
+    from maskery.phases import phase_at
+    from maskery.recipes.recipe import check
+
     for numbers in drawn.values():
         where = f"{counted(numbers['drawn'], 'token')} drawn in {counted(numbers['rows'], 'row')}"
         say(f"{where}, {numbers['original']} of them the original")
@@ -257,7 +347,7 @@ def _show_rows(
     phase = phase_at(feed.phases, step)
     for remark in _planned(feed.plan(phase).counts):
         say(f"rows of {phase.length} slots, over the whole plan: {remark}")
-    for refusal in check(asked):
+    for refusal in check(feed.recipe):
         say(f"pretrain would refuse this: {refusal.piece}: {refusal.reason}\n  repair: {refusal.repair}")
 
 

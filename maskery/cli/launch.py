@@ -8,8 +8,13 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from maskery.errors import InputError
+
+if TYPE_CHECKING:
+    from torch.distributed.launcher.api import LaunchConfig
 
 _PATIENCE = 300
 """Seconds that ranks get to write their state after a signal."""
@@ -62,7 +67,7 @@ def launch(ranks: int, arguments: Sequence[str]) -> int:
             local_addr="localhost",
             max_restarts=0,
             logs_specs=DefaultLogsSpecs(log_dir=notes),
-            shutdown_timeout=_PATIENCE,
+            **_patience(LaunchConfig),
         )
         try:
             elastic_launch(config, sys.executable)("-m", "maskery", *arguments)
@@ -72,6 +77,12 @@ def launch(ranks: int, arguments: Sequence[str]) -> int:
         except ChildFailedError as error:
             return exit_code({rank: failure.exitcode for rank, failure in error.failures.items()})
     return 0
+
+
+def _patience(config: type[LaunchConfig]) -> dict[str, Any]:
+    """How long ranks may take to save and end: older versions of torch have a time of their own, 30 seconds."""
+    known = "shutdown_timeout" in signature(config).parameters
+    return {"shutdown_timeout": _PATIENCE} if known else {}
 
 
 def exit_code(codes: dict[int, int]) -> int:

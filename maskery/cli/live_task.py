@@ -3,6 +3,7 @@ development set says."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,8 @@ class DevMeter(Meter):
         told = ", ".join(f"{name} {figure_text(each)}" for name, each in figures.items())
         best, step = self.best
         compared = "best so far" if step == update.step else f"best {figure_text(best)}, step {step:,}"
+        if not step:
+            compared = f"worse than {figure_text(best)} before training"
         self.evaluation = f"dev: {told} ({compared})"
 
 
@@ -55,7 +58,15 @@ def watching(part: Part) -> Iterator[Watch]:
 @contextmanager
 def watching_encoder(run: Path) -> Iterator[Watch]:
     """A watcher of `train_encoder`: how many steps there are is known when the first one is done."""
-    with _shown(lambda: DevMeter(TaskFolder(run).state["task"]["training"]["steps"])) as watch:
+
+    def meter() -> DevMeter:
+        state = TaskFolder(run).state
+        made, best = DevMeter(state["task"]["training"]["steps"]), state.get("best")
+        if best and math.isfinite(best["value"]):
+            made.best = best["value"], best["step"]  # the start, or what a resumed run has found
+        return made
+
+    with _shown(meter) as watch:
         yield watch
 
 

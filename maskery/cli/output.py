@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from maskery.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +63,15 @@ def say_found(model: Model, before: str = "") -> None:
         say(before + line)
 
 
+def say_unknown(model: Model, texts: Sequence[str]) -> None:
+    """Which characters of the texts the model's vocabulary lacks, and what helps."""
+    from maskery.text.unknown import unknown_in
+
+    told = "" if model.tokenizer is None else unknown_in(model.tokenizer, texts)
+    if told:
+        say(told)
+
+
 def save_picture(picture: Picture, path: Path) -> None:
     say(f"written: {picture.save(path)}")
 
@@ -70,7 +81,12 @@ def emit_json(value: Any) -> None:
     if _quiet:
         return
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False)
+    except ValueError:
+        cause = "a figure of the result is not a finite number, and JSON has no such numbers"
+        raise InputError(cause, repair="leave out --json to see which, and look at the model and the texts") from None
+    sys.stdout.write(text + "\n")
 
 
 @contextmanager

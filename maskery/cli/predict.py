@@ -58,12 +58,13 @@ def predict(
 
 def opened(runs: Sequence[str], flags: dict[str, Any]) -> list[Answering]:
     """The models; whether they can answer together is found before weights are read, where a task.toml tells it."""
+    from maskery import hub
     from maskery.cli.task_files import take_texts
     from maskery.tasks import together
     from maskery.tasks.model import TASK_FILE, read_task
 
     for run in runs:
-        if not Path(run).is_dir():
+        if not Path(run).is_dir() and hub.in_cache(run) is None:
             raise InputError("there is no such run", where=run, repair="maskery predict RUN... FILE: runs come first")
     early = {run: together.opened(run) for run in runs if not (Path(run) / TASK_FILE).is_file()}
     for model in early.values():

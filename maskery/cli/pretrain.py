@@ -13,12 +13,11 @@ from maskery.cli.corpora import corpus_option, open_corpora
 from maskery.cli.settings import JsonOption, PickleOption, SetOption, SizeOption, parse_settings
 
 if TYPE_CHECKING:
-    from maskery.cli.choices import Asked, Choice
     from maskery.cli.live import Meter
     from maskery.corpus.mixture import Corpora
-    from maskery.model.config import Architecture
     from maskery.recipes.recipe import Recipe
     from maskery.train.loggers import Logger
+    from maskery.train.options import Options
     from maskery.train.run import Run
 
 
@@ -31,12 +30,16 @@ def pretrain(
     steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Updates.")] = None,
     tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", help="Real positions to read.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", metavar="TIME", help="30s, 10m or 2h.")] = None,
+    lr: Annotated[float | None, typer.Option("--lr", metavar="RATE", help="Peak learning rate.")] = None,
     batch: Annotated[int | None, typer.Option("--batch", metavar="ROWS", help="Rows of one update.")] = None,
     length: Annotated[int | None, typer.Option("--length", metavar="T", help="Slots of a row.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Of everything that is drawn.")] = None,
     save_every: Annotated[int | None, typer.Option("--save-every", metavar="N", help="Updates.")] = None,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Processes that make batches.")] = 0,
     settings: SetOption = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Keep every setting of the paper that is not named here.")
+    ] = False,
     start_from: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Begin with the weights of this model.")
     ] = None,
@@ -50,42 +53,35 @@ def pretrain(
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=0, help="Of each rank; 0 = automatic.")] = 0,
     as_json: JsonOption = False,
 ) -> int:
-    """Train a model. What is left open is chosen so that it finishes on a CPU, and told."""
-    from maskery.cli.choices import Asked, flat
+    """Train a model. What is left open is chosen to suit the run and the machine, and printed with its reason."""
     from maskery.cli.launch import is_rank, launch
     from maskery.cli.output import be_quiet, say
     from maskery.train.loggers import LOGGERS
     from maskery.train.ranks import joined
 
-    def order() -> Asked:
-        return Asked(
-            recipe=recipe,
-            size=size,
-            settings=flat(parse_settings(settings)),
-            steps=steps,
-            tokens=tokens,
-            budget=budget,
-            batch=batch,
-            length=length,
-            seed=seed,
-            save_every=save_every,
-            start_from=start_from,
-            allow_pickle=allow_pickle,
-        )
-
     if not is_rank(ranks) and ranks is not None and ranks > 1:
-        order()  # what is wrong with the command line alone is told before anything is started
+        _options(context, settings)  # what is wrong with the command line alone is said before anything is started
         return launch(ranks, context.obj)
     with joined(say, threads) as among:
         if not among.first:
             be_quiet()
         loggers = [LOGGERS.get(name)() for name in dict.fromkeys(log or ())]
-        _pretrain(order(), corpus, out, resume, workers, loggers, fsdp, as_json)
+        _pretrain(_options(context, settings), corpus, out, resume, workers, loggers, fsdp, as_json)
     return 0
 
 
+def _options(context: typer.Context, settings: list[str] | None) -> Options:
+    """The options of the same names."""
+    from dataclasses import fields
+
+    from maskery.train.options import Options, dotted
+
+    named = {each.name: context.params[each.name] for each in fields(Options) if each.name != "settings"}
+    return Options(**named, settings=dotted(parse_settings(settings)))
+
+
 def _pretrain(
-    asked: Asked,
+    options: Options,
     corpus: list[str],
     out: Path,
     resume: bool,
@@ -94,12 +90,16 @@ def _pretrain(
     fsdp: bool,
     as_json: bool,
 ) -> None:
+    from maskery.cli.knowledge import prepare
     from maskery.cli.output import counted, duration, emit_json, results, say
     from maskery.train.folder import RunFolder
+    from maskery.train.settle import settle
 
     began = time.monotonic()
     store = open_corpora(corpus)
-    resolved = settle(asked, store, out, resume, began, fsdp)
+    resolved = settle(
+        options, store, out, resume, say=say, began=began, fsdp=fsdp, prepare=lambda recipe: prepare(recipe, store)
+    )
     before = RunFolder(out)
     finished = before.begun and before.state.get("finished")
     run = train(
@@ -107,9 +107,9 @@ def _pretrain(
         store,
         out,
         resume,
-        start_from=asked.start_from,
+        start_from=options.start_from,
         workers=workers,
-        allow_pickle=asked.allow_pickle,
+        allow_pickle=options.allow_pickle,
         loggers=loggers,
         fsdp=fsdp,
     )
@@ -125,102 +125,6 @@ def _pretrain(
     writes = {"next_token", "permuted_token"} & resolved.objectives.keys()
     use = f'maskery generate {out} "a beginning"        ' if writes else fill if can_fill else ""
     say(f"next: {use}maskery info {out}")
-
-
-def settle(asked: Asked, corpus: Corpora, out: Path, resume: bool, began: float, fsdp: bool = False) -> Recipe:
-    """The recipe with nothing left open; every automatic choice is told. The first rank reads the run's folder."""
-    from maskery.cli.choices import choices, resolve
-    from maskery.cli.knowledge import prepare
-    from maskery.cli.output import say
-    from maskery.train.ranks import joined
-    from maskery.train.schedules import rate
-
-    with joined() as ranks:
-        stored, model = ranks.from_first(lambda: _before(asked, out, resume))
-    corpus.verify()
-    chosen = choices(asked, model, stored is not None)
-    resolved = resolve(asked, chosen, stored)
-    for choice in chosen:
-        say(choice.reason if stored is None else f"as the run was started: {_values(resolved, choice, asked)}")
-    resolved.require()
-    prepare(resolved, corpus)
-    settled = _with_saving(_with_steps(resolved, asked, corpus, stored, began, fsdp), asked)
-    if settled.training.steps == 1 and rate(settled.training, 1) == 0:
-        say(f"warning: the only update has rate 0 (decay {settled.training.decay}): no weight moves; give more --steps")
-    return settled
-
-
-def _before(asked: Asked, out: Path, resume: bool) -> tuple[Recipe | None, Architecture | None]:
-    """The recipe of the run to go on with, and the shape of the model to begin with, where there are such."""
-    from maskery.checkpoint.load import load
-    from maskery.files import require_writable
-    from maskery.train.folder import RunFolder
-    from maskery.train.run import occupied
-
-    run = RunFolder(out)
-    stored = run.recipe if occupied(out, resume) and run.begun else None
-    require_writable(out)
-    if stored is not None and run.state.get("from"):
-        return stored, stored.model
-    if asked.start_from is None:
-        return stored, None
-    return stored, load(asked.start_from, allow_pickle=asked.allow_pickle).config
-
-
-def _values(resolved: Recipe, choice: Choice, asked: Asked) -> str:
-    """The keys of a choice as the recipe answers them."""
-    plain = resolved.plain()
-    open_keys = [key.partition(".") for key in choice.keys if key not in asked.given]
-    return ", ".join(f"{table}.{name} = {plain[table][name]}" for table, _, name in open_keys)
-
-
-def _with_steps(
-    resolved: Recipe, asked: Asked, corpus: Corpora, stored: Recipe | None, began: float, fsdp: bool
-) -> Recipe:
-    from maskery.cli import budget
-    from maskery.cli.choices import CPU_BUDGET, on_cpu
-    from maskery.cli.output import counted, say
-    from maskery.train.ranks import joined
-    from maskery.train.tokens import steps_for_tokens
-
-    if asked.tokens is None and asked.budget is None and "training.steps" in asked.given:
-        return resolved
-    if asked.tokens is not None:
-        steps, each = steps_for_tokens(asked.tokens, resolved, corpus)
-        say(f"--tokens {asked.tokens:,}: {counted(steps, 'step')} of {each:,.0f} positions in the mean")
-        return resolved.changed({"training.steps": steps})
-    if stored is not None:
-        say(f"as the run was started: {counted(stored.training.steps, 'step')}")
-        return resolved.changed({"training.steps": stored.training.steps})
-    if asked.open_ended:
-        if not on_cpu():
-            return resolved
-        say(
-            f"--budget {CPU_BUDGET}: {resolved.training.steps:,} steps, as published, take days on a CPU "
-            "(choose with --steps, --tokens or --budget)"
-        )
-    seconds = budget.parse_budget(asked.budget or CPU_BUDGET)
-    training = resolved.training
-    eval_rows = training.eval_rows if len(corpus.documents("heldout")) else 0
-    with joined() as ranks:
-        speeds = budget.measure(resolved, corpus, seconds, ranks, fsdp)
-        left = ranks.from_first(lambda: seconds - (time.monotonic() - began))
-    steps = budget.steps_within(left, speeds, training.eval_every, eval_rows)
-    measured = ", ".join(f"{1000 * speed.seconds:.0f} ms at length {speed.phase.length}" for speed in speeds)
-    say(f"--budget {asked.budget or CPU_BUDGET}: {counted(steps, 'step')}; measured for one update: {measured}")
-    return resolved.changed({"training.steps": steps})
-
-
-def _with_saving(resolved: Recipe, asked: Asked) -> Recipe:
-    """A run shorter than the recipe's distance between checkpoints still gets some."""
-    from maskery.cli.output import counted, say
-
-    training = resolved.training
-    if "training.save_every" in asked.given or training.steps >= training.save_every:
-        return resolved
-    every = max(1, training.steps // 4)
-    say(f"--save-every {every}: the run is shorter than {counted(training.save_every, 'step')}")
-    return resolved.changed({"training.save_every": every})
 
 
 def train(
@@ -286,6 +190,8 @@ def meter_of(resolved: Recipe, corpus: Corpora, world: int = 1) -> Meter:
 
 def summary(run: Run, seconds: float) -> dict[str, Any]:
     """The end of a run, for scripts."""
+    from maskery.train.folder import RunFolder
+
     lines = run.metrics
     last: dict[str, Any] = lines[-1] if lines else {}
     evaluated = {key.removeprefix("eval/"): value for key, value in last.items() if key.startswith("eval/")}
@@ -295,5 +201,6 @@ def summary(run: Run, seconds: float) -> dict[str, Any]:
         "tokens": last.get("tokens", 0),
         "loss": last.get("loss"),
         "eval": evaluated,
+        "frequencies": RunFolder(run.path).state.get("frequencies", []),
         "seconds": seconds,
     }

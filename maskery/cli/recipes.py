@@ -26,7 +26,7 @@ def list_recipes(
     context: typer.Context,
     improvements: Annotated[
         bool,
-        typer.Option("--table", help="What each does that bert does not; Markdown where it is no terminal."),
+        typer.Option("--table", help="What each does that bert does not, as a table; Markdown into a pipe."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,8 +74,22 @@ def _list_improvements(as_json: bool) -> None:
         heads = {key: name.replace(" ", "\n") for key, name in names.items()}
         _print_rows(console, [{"name": name} | _ticked(heads, has) for name, has in found.items()])
     else:
-        for name, has in found.items():
-            console.print(f"{name}: {', '.join(names[key] for key in names if has[key]) or '-'}")
+        _print_numbered(console, names, found)
+
+
+def _print_numbered(console: Console, names: dict[str, str], found: dict[str, dict[str, bool]]) -> None:
+    """The table on a narrow terminal: columns are numbers, and stand with their names below it."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table("name", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for number in range(1, len(names) + 1):
+        table.add_column(str(number), justify="center", no_wrap=True)
+    for name, has in found.items():
+        table.add_row(name, *("✔" if has[key] else "" for key in names))
+    console.print(table)
+    for number, name in enumerate(names.values(), 1):
+        console.print(f"{number:>2}  {name}")
 
 
 def _ticked(names: dict[str, str], has: dict[str, bool]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from maskery.edit import ASKED, Edit
@@ -16,6 +16,7 @@ from maskery.explain.drawn import SIGN
 from maskery.explain.rows import row_title
 from maskery.explain.words import words_of
 from maskery.inspection import visits, word_numbers
+from maskery.language import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +43,9 @@ STYLES = {
 }
 
 
-def print_rows(feed: Feed, step: int, console: Console, count: int, generator: Generator | None = None) -> None:
+def print_rows(
+    feed: Feed, step: int, console: Console, count: int, generator: Generator | None = None, words: Phrases = ENGLISH
+) -> None:
     """The first `count` rows from a step on, with what a generator puts into them, and what their signs mean."""
     edits: set[Edit] = set()
     for visit in visits(feed, count, step):
@@ -50,20 +53,22 @@ def print_rows(feed: Feed, step: int, console: Console, count: int, generator: G
         drawn = None if generator is None else generator.read(feed, visit, rows)
         edits |= {Edit(code) for code in rows.edit.tolist()}
         for place in range(len(rows)):
-            console.print(row_title(feed, visit[1], rows, place), soft_wrap=True)
+            console.print(row_title(feed, visit[1], rows, place, words), soft_wrap=True)
             print_row(rows, place, feed.corpus.tokenizer, console, drawn=drawn)
             if to_write is not None:
-                print_written(to_write, place, feed.corpus.target_tokenizer, console)
+                print_written(to_write, place, feed.corpus.target_tokenizer, console, words)
             console.print()
-    print_legend(edits, console, "" if generator is None else generator.run)
+    print_legend(edits, console, words, "" if generator is None else generator.run)
 
 
-def print_written(rows: Rows, place: int, tokenizer: Tokenizer, console: Console) -> None:
+def print_written(rows: Rows, place: int, tokenizer: Tokenizer, console: Console, words: Phrases = ENGLISH) -> None:
     """What the decoder reads of a row, and under it what it is asked to write."""
     slots = slice(int(rows.start[place]), int(rows.start[place + 1]))
     assert rows.next is not None
-    for name, ids in (("decoder reads ", rows.ids[slots]), ("is asked for  ", rows.next[slots])):
-        print_hanging(f"  {name}", Text(" ".join(tokenizer.shown(ids))), console)
+    reads, targets = words.phrase("decoder reads"), words.phrase("is asked for")
+    wide = max(cell_len(reads), cell_len(targets)) + 1
+    for name, ids in ((reads, rows.ids[slots]), (targets, rows.next[slots])):
+        print_hanging(f"  {set_cell_size(name, wide)}", Text(" ".join(tokenizer.shown(ids))), console)
 
 
 def print_row(
@@ -114,12 +119,12 @@ def slot_text(edit: Edit, old: str, new: str) -> str:
     return f"{old}{SIGNS[edit]}" + ("" if edit is Edit.KEEP else new)
 
 
-def print_legend(edits: Iterable[Edit], console: Console, generator: str = "") -> None:
-    meanings = words_of("en").edits
+def print_legend(edits: Iterable[Edit], console: Console, words: Phrases = ENGLISH, generator: str = "") -> None:
+    meanings = words_of(words.lang).edits
     for edit in sorted(set(edits) - {Edit.NONE}):
         console.print(Text.assemble("  ", (SIGNS[edit], STYLES[edit]), f" {meanings[edit]}"))
     if generator:
-        told = f" drawn by the generator of {generator}: what the model reads"
-        console.print(Text.assemble("  ", (SIGN, "bold underline"), told), soft_wrap=True)
-    console.print(Text.assemble("  ", (TIE, "dim"), " ties the tokens of a word"))
+        told = words.phrase("drawn by the generator of {run}: what the model reads").format(run=generator)
+        console.print(Text.assemble("  ", (SIGN, "bold underline"), f" {told}"), soft_wrap=True)
+    console.print(Text.assemble("  ", (TIE, "dim"), " " + words.phrase("ties the tokens of a word")))
     console.print()

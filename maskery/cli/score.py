@@ -49,7 +49,7 @@ def score(
             loaded, texts, masks=masks, begin=begin, length=length, memory=memory, same_length=same_length,
             clamp=clamp, progress=told,
         )  # fmt: skip
-    _tell(found, file)
+    _tell(found, file, loaded, lines)
     if not found.lines:
         raise InputError("no line could be scored", where=file, repair="see what is told of each above")
     emit_json(found.plain()) if as_json else _print(found)
@@ -69,8 +69,8 @@ def _tokens(model: Model, lines: list[str]) -> int:
     return 1 if model.tokenizer is None else max(1, int(model.tokenizer.encode_ids(lines)[1].sum()))
 
 
-def _tell(found: Scores, file: Path) -> None:
-    from maskery.cli.output import counted, say
+def _tell(found: Scores, file: Path, model: Model, lines: list[str]) -> None:
+    from maskery.cli.output import counted, say, say_unknown
 
     for line, why in found.skipped[:_TOLD]:
         say(f"{file}:{line}: left out: {why}")
@@ -79,6 +79,7 @@ def _tell(found: Scores, file: Path) -> None:
     if found.unknown:
         is_are = "is" if found.unknown == 1 else "are"
         say(f"{counted(found.unknown, 'token')} {is_are} not in the vocabulary: bits per character come out too small")
+        say_unknown(model, lines)
     if found.masks:
         together = "one by one" if found.masks == 1 else f"{found.masks} at a time, which hides more"
         say(f"pseudo-perplexity: tokens were masked {together}, and seen from both sides; no probability of the text")

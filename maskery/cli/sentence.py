@@ -14,6 +14,7 @@ from maskery.edit import Edit
 from maskery.explain.chips import SIGNS
 from maskery.explain.words import words_of
 from maskery.inspection import word_numbers
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,8 +29,8 @@ class _Line:
     styles: list[str]
 
 
-def print_sentence(found: Sentence, console: Console) -> None:
-    words = words_of("en")
+def print_sentence(found: Sentence, console: Console, lang: str = "en") -> None:
+    words = words_of(lang)
     for masking in found.maskings:
         console.print(Text.assemble((masking.name, "bold"), f": {masking.described(words)}"))
     console.print()
@@ -37,14 +38,14 @@ def print_sentence(found: Sentence, console: Console) -> None:
         _print_columns(found, console)
     else:
         _print_one_by_one(found, console)
-    print_legend(found.edits, console)
+    print_legend(found.edits, console, phrases(lang))
 
 
 def _print_columns(found: Sentence, console: Console) -> None:
     """As many tokens side by side as the terminal is wide, all lines of these, then the next."""
     lines = list(_lines(found))
     word = word_numbers(found.plain_rows)
-    tied = [*(word[1:] == word[:-1]).tolist(), False]
+    tied = [*((word[1:] == word[:-1]) & (word[1:] >= 0)).tolist(), False]
     margin = max(cell_len(line.name) for line in lines) + 2
     widths = [max(cell_len(line.cells[place]) for line in lines) + 1 for place in range(len(tied))]
     for block in _blocks(widths, tied, console.width - margin):

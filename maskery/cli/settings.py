@@ -25,6 +25,11 @@ HtmlOption = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write a picture: one offline page, .html.")
 ]
 
+LangOption = Annotated[
+    str | None,
+    typer.Option("--lang", metavar="en|zh", help="Language of results and pages; by default that of the environment."),
+]
+
 
 def new_app(help: str | None = None) -> typer.Typer:
     """Plain help (square brackets are text, not markup) and plain tracebacks."""
@@ -56,6 +61,8 @@ def parse_value(text: str) -> Any:
         document = tomllib.loads(f"value = {text}")
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
+    except ValueError as error:  # a number of more digits than Python reads
+        raise InputError(f"--set ...={text[:20]}...: {error}".split(";")[0], repair="give a smaller number") from None
     return document["value"] if len(document) == 1 else text
 
 

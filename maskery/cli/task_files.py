@@ -5,8 +5,6 @@ What was found in the training file holds here too: the fields, the labels, whic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,21 +48,10 @@ def column_flags(
 def read_as_learned(config: TaskConfig, path: Path, flags: dict[str, Any], labelled: bool) -> Examples:
     """The examples of a file as the run's own columns say, where `flags` (`column_flags`) say nothing else."""
     from maskery.cli.task_settings import checked
-    from maskery.tasks.read.columns import Seen
-    from maskery.tasks.read.files import read_examples
-    from maskery.tasks.read.sources import format_of
+    from maskery.tasks.read.learned import kept_columns, read_with
 
-    own = config.columns
-    kept: dict[str, Any] = {"columns.meta": list(own.meta), "columns.errors": own.errors}
-    if labelled or not own.label.isdecimal():  # files without labels may have fewer columns: a number means nothing
-        kept["columns.label"] = own.label
-    if format_of(path) is None:
-        kept["columns.format"] = own.format
-    columns = checked(kept | flags).columns
-    numbers = tuple(column.name for column in config.meta.columns if column.categories is None)
-    labels = config.labels if config.task != "tag" else ()
-    seen = Seen(fields=own.text, labels=labels, numbers=numbers, places=own.places)
-    return read_examples(path, config.task, "dev" if labelled else "test", columns, labelled=labelled, seen=seen)
+    kept = {f"columns.{name}": value for name, value in kept_columns(config, path, labelled).items()}
+    return read_with(config, path, checked(kept | flags).columns, labelled)
 
 
 def take_texts(model: Answering, flags: dict[str, Any], task: str | None = None) -> None:
@@ -76,19 +63,6 @@ def take_texts(model: Answering, flags: dict[str, Any], task: str | None = None)
     if two and model.config.task in ("classify", "regress", "multilabel"):
         made = first_of(model)
         made.config = for_two_texts(made.config)
-
-
-def by_number(examples: Examples, labels: Sequence[str]) -> Examples:
-    """Classes that nobody named are known by their numbers; where all labels are such numbers, they are taken so."""
-    from maskery.tasks.native import UNNAMED
-
-    named = {name.removeprefix(UNNAMED): name for name in labels if name.startswith(UNNAMED)}
-    if len(named) < len(labels) or not all(each.label in named for each in examples):
-        return examples
-    items = tuple(replace(each, label=named[str(each.label)]) for each in examples)
-    said = ", ".join(f"{number} as {name}" for number, name in list(named.items())[:3])
-    more = " ..." if len(named) > 3 else ""
-    return replace(examples, items=items, notes=(*examples.notes, f"labels are numbers: {said}{more} of the model"))
 
 
 def asked(model: Answering, examples: Examples, label: str) -> Predicted:

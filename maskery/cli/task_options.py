@@ -17,7 +17,7 @@ ProcessorOption = Annotated[
     str | None, typer.Option("--processor", metavar="FILE.py:CLASS", help="Your own code reads the data; it is run.")
 ]
 EpochsOption = Annotated[
-    float | None, typer.Option("--epochs", metavar="N", help="Times that all examples are read; 3.")
+    float | None, typer.Option("--epochs", metavar="N", help="Passes over all examples; chosen by rows and model.")
 ]
 TruncateOption = Annotated[
     str | None, typer.Option("--truncate", help="What stays of a long text: head, tail, head+tail; all, fuse.")
@@ -29,7 +29,8 @@ TowersOption = Annotated[
     str | None, typer.Option("--towers", metavar="T", help="Each text in a row of its own: encoders shared or apart.")
 ]
 PoolOption = Annotated[
-    str | None, typer.Option("--pool", help="What is read off: first, mean, max, firsts, last_four, mix, attention ...")
+    str | None,
+    typer.Option("--pool", help="What is read off: first, mean, max, mean_last_four, cls_last_four_concat, mix ..."),
 ]
 PatienceOption = Annotated[
     int | None, typer.Option("--patience", metavar="N", help="End after N evaluations without a better one.")
@@ -41,8 +42,12 @@ DataOption = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="
 TrainOption = Annotated[Path | None, typer.Option("--train", metavar="F", help="A file to learn from.")]
 DevOption = Annotated[Path | None, typer.Option("--dev", metavar="F", help="A file that tells the best model.")]
 TestOption = Annotated[Path | None, typer.Option("--test", metavar="F", help="A file to answer at the end.")]
-BatchOption = Annotated[int | None, typer.Option("--batch", metavar="N", help="Examples of one update; 32.")]
-LrOption = Annotated[float | None, typer.Option("--lr", metavar="RATE", help="The highest rate; 5e-5.")]
+BatchOption = Annotated[
+    int | None, typer.Option("--batch", metavar="N", help="Examples of one update; 16 or 32 by rows.")
+]
+LrOption = Annotated[
+    float | None, typer.Option("--lr", metavar="RATE", help="Peak learning rate; chosen by model size.")
+]
 LengthOption = Annotated[int | None, typer.Option("--length", metavar="N", help="Slots of a row at most.")]
 FreezeOption = Annotated[bool, typer.Option("--freeze", help="Train only what stands on top of the encoder.")]
 CrfOption = Annotated[bool, typer.Option("--crf", help="tag: score neighbouring tags together.")]

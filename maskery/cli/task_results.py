@@ -12,10 +12,11 @@ from maskery.cli.task_answers import records, tsv
 from maskery.cli.task_files import asked
 from maskery.tasks.finetune import TaskRun
 from maskery.tasks.folder import TaskFolder
-from maskery.tasks.judge.measure import HEADLINES
+from maskery.tasks.judge.measure import HEADLINES, Judgement
 from maskery.tasks.judge.repeats import LearningCurve
+from maskery.tasks.judge.report import baseline_table
 from maskery.tasks.judge.results import FILE, eval_block
-from maskery.tasks.judge.words import figure_text
+from maskery.tasks.judge.words import figure_text, judge_words
 from maskery.tasks.resolve import Splits
 
 TEST_ANSWERS = "test_predictions.tsv"
@@ -71,12 +72,22 @@ def show(run: TaskRun, answers: Path | None, seconds: float) -> None:
     if run.judgement is not None:
         _show_repeats(run)
         results().print(eval_block(_results(run)), soft_wrap=True)
+        show_baselines(run.judgement)
     results().print(f"{run.path}: a model for {run.model.config.task}, in {duration(seconds)}", soft_wrap=True)
     if run.judgement is not None:
         results().print(f"report: {run.path / 'report.html'}", soft_wrap=True)
     if answers is not None:
         results().print(f"answers to the test set: {answers}", soft_wrap=True)
     say(f"next: maskery predict {run.path} FILE        maskery evaluate {run.path} --data FILE")
+
+
+def show_baselines(judgement: Judgement) -> None:
+    """The simplest answers beside the model's, and whether it is ahead of them."""
+    if judgement.baselines:
+        heads, lines = baseline_table(judgement, judge_words("en"))
+        _print_table([heads, *lines])
+    if judgement.verdict:
+        results().print(judgement.verdict, soft_wrap=True)
 
 
 def _show_repeats(run: TaskRun) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from maskery.cli.choices import flat
 from maskery.errors import InputError, UnknownName
 from maskery.tasks.finetune import made_config
 from maskery.tasks.settings import TaskConfig
+from maskery.train.options import flat
 
 FLAGS = {
     "epochs": "--epochs",

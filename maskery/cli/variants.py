@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from maskery.cli.choices import flat
 from maskery.cli.settings import parse_value
 from maskery.compare.variants import Variant
 from maskery.errors import InputError
+from maskery.train.options import dotted
 
 _SCALES = {"": 1, "k": 1000, "m": 1_000_000, "b": 1_000_000_000}
 _EXAMPLE = "static=bert:rows.copies=1,corruption.when=static"
@@ -53,7 +53,7 @@ def _changes(tail: str, text: str) -> dict[str, Any]:
         if key in found:
             raise InputError(f"{text!r} gives {key} twice", repair=f"keep one {key}=...")
         found[key] = parse_value(value.strip())
-    return flat(found)
+    return dotted(found)
 
 
 def _parts(tail: str) -> list[str]:

@@ -110,15 +110,15 @@ def _train(
     from maskery.vectors.learn.run import train_encoder
     from maskery.vectors.learn.settings import learn_config
 
-    config = learn_config(loss, nested(keys))
-    if config.patience and dev is None:
+    given = nested(keys)
+    if learn_config(loss, given).patience and dev is None:
         raise InputError("--patience needs a development set", repair="--dev FILE, or leave out --patience")
     require_writable(out)
     if dev is None:
         say("there is no development set: the last encoder is kept, and nothing is measured (--dev FILE)")
     with watching_encoder(out) as watch:
         encoder = train_encoder(
-            model, loss=loss, train=train, dev=dev, out=out, settings=config, resume=resume, say=say, watch=watch
+            model, loss=loss, train=train, dev=dev, out=out, settings=given, resume=resume, say=say, watch=watch
         )
     writes = f"        maskery generate {out / WRITER} TEXT" if (out / WRITER).is_dir() else ""
     say(f"next: maskery embed {out} FILE --out V.npy        maskery evaluate {out} --task sts --data FILE{writes}")
@@ -131,6 +131,8 @@ def _train(
         emit_json({"out": str(out), "steps": state["step"], "best": best, "dimensions": encoder.dimensions})
         return
     told = f"; best at step {best['step']:,}: {best['value']:.4f}" if best else ""
+    if best and not best["step"]:
+        told = f"; worse than before training ({best['value']:.4f}): the start is kept"
     results().print(f"{out}: {state['step']:,} updates{told}; {encoder.dimensions} dimensions", soft_wrap=True)
 
 
@@ -259,11 +261,13 @@ def after(
     """Fit whitening, centring or a flow on texts and write the encoder with it."""
     from maskery.cli.output import emit_json, results, say
     from maskery.errors import ExistsError
+    from maskery.files import require_writable
     from maskery.vectors.after.base import AFTER
     from maskery.vectors.encoder import Encoder
     from maskery.vectors.learn.read import read_texts
 
     AFTER.check(kind)
+    require_writable(out)
     if out.exists():
         raise ExistsError("is already there", where=out, repair="choose another --out")
     found = read_texts(text, "simcse")

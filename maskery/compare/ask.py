@@ -1,6 +1,7 @@
 """The common examination: every model answers the same questions about the same held-out rows under the same masks.
 
-Masked tokens are asked for with the model's own head. A question about pairs is answered by the head that learnt it; a
+Masked tokens are asked for with the model's own head; so is the next token, where models read in order (`ordered`). A
+question about pairs is answered by the head that learnt it; a
 model without one gets a linear head, fitted on the [CLS] states of training rows while the network stays as it is.
 
 Shapes: R rows, n answers.
@@ -40,7 +41,7 @@ SEED = 0
 FRESH_ROWS = 4096
 """Training rows on which a missing head is fitted."""
 _MICRO = 64
-MASKED = "masked_token"
+MASKED, NEXT = "masked_token", "next_token"
 OWN, FRESH = "own", "fresh"
 
 Tell = Callable[[int, int], None]
@@ -73,6 +74,8 @@ class Examination:
     corpus: Corpora
     rows: int
     questions: tuple[str, ...] = ()
+    main: str = MASKED
+    """What every model is asked for: masked tokens, or the next token of running text."""
 
     @staticmethod
     def of(name: str, corpus: Corpora, rows: int, questions: tuple[str, ...], settings: Settings) -> Examination:
@@ -101,7 +104,7 @@ class Examination:
                     where=part.path,
                     repair="build it with a part set aside: maskery corpus build FILES --out DIR --heldout 0.01",
                 )
-        heldout = Feed(self.common, self.corpus, SEED, "heldout")
+        heldout = Feed(self.common if self.main == MASKED else self.running(), self.corpus, SEED, "heldout")
         first_rows(heldout, 2)
         for question in self.questions:
             for split in ("heldout", "train"):
@@ -114,19 +117,33 @@ class Examination:
 
     def require_fit(self, label: str, trained: Recipe) -> None:
         """Refuse a model that cannot read the common rows; found before it is trained."""
-        why = _refusal(self.masked(trained)) if MASKED in trained.objectives else None
-        if why is not None:
+        if self.main not in trained.objectives:
+            return
+        rows = self.masked(trained) if self.main == MASKED else self.next(trained)
+        if (why := _refusal(rows)) is not None:
+            name = f"those of {self.common.name}" if self.main == MASKED else "running text"
+            other = "choose other rows with --common RECIPE, or change the variant"
             raise InputError(
-                f"variant {label} cannot read the rows it would be examined on, those of {self.common.name}: {why}",
-                repair="choose other rows with --common RECIPE, or change the variant",
+                f"variant {label} cannot read the rows it would be examined on, {name}: {why}",
+                repair=other if self.main == MASKED else "change the variant",
             )
 
     def plain(self) -> dict[str, Any]:
         """What must be equal for answers to be comparable."""
-        return {"recipe": self.common.toml(), "rows": self.rows, "fresh_rows": FRESH_ROWS, "seed": SEED}
+        common = self.common if self.main == MASKED else self.running()
+        return {"recipe": common.toml(), "rows": self.rows, "fresh_rows": FRESH_ROWS, "seed": SEED}
 
     def masked(self, trained: Recipe) -> Recipe:
         return _read_by(trained, self.common)
+
+    def running(self) -> Recipe:
+        """Rows of running text as long as those of training, asked for the next token."""
+        changes = {"training.length": self.common.training.length, "training.phases": [], "training.steps": 1}
+        return recipe("gpt2", {**COMMON_TRAINING, **changes, "rows.copies": 1})
+
+    def next(self, trained: Recipe) -> Recipe:
+        """The same as a model reads them: with the memory that it has."""
+        return self.running().model_copy(update={"model": trained.model, "visibility": trained.visibility})
 
     def pairs(self, question: str, trained: Recipe) -> Recipe:
         """Rows of the pairs that a question is about, corrupted as all are."""

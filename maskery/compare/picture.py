@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from maskery.compare.report import PUBLISHED_NOTE, facts, masked_table, question_table
+from maskery.compare.report import PUBLISHED_NOTE, facts, main_key, main_table, question_table, title, verdict
+from maskery.language import phrases
 from maskery.picture import Picture, report
 from maskery.picture.markup import Markup, table
 from maskery.picture.svg import Drawing, shortened
@@ -15,22 +16,26 @@ WIDTH, LINE, LEFT, TOP = 760.0, 28.0, 190.0, 26.0
 _RIGHT = 24.0
 
 
-def comparison_picture(found: dict[str, Any]) -> Picture:
-    """One page: what was equal, points with intervals, tables."""
+def comparison_picture(found: dict[str, Any], lang: str = "en") -> Picture:
+    """One page: the verdict, points with intervals, tables, what was equal."""
+    words, key = phrases(lang), main_key(found)
     questions = found["equal"]["examination"]["questions"]
-    shown = [("Masked tokens", [(each["label"], each["masked"]) for each in found["variants"]])]
-    for name in questions:
-        shown.append((name, [(each["label"], each["questions"].get(name)) for each in found["variants"]]))
-    drawings = [_points(f"{name}, accuracy % on the same held-out rows", rows) for name, rows in shown]
+    name = words.phrase("Masked tokens") if key == "masked" else words.phrase("The next token")
+    shown = [(name, [(each["label"], each[key]) for each in found["variants"]])]
+    for question in questions:
+        shown.append((question, [(each["label"], each["questions"].get(question)) for each in found["variants"]]))
+    heading = words.phrase("{name}, accuracy % on the same held-out rows")
+    drawings = [_points(heading.format(name=name), rows) for name, rows in shown]
     sections: list[tuple[str, Any, Any]] = [
-        ("", "", [each for each in drawings if each is not None]),
-        ("In numbers", [table(*masked_table(found))], None),
+        ("", verdict(found, words), [each for each in drawings if each is not None]),
+        (words.phrase("In numbers"), [table(*main_table(found, words))], None),
     ]
-    asked = question_table(found)
+    asked = question_table(found, words)
     if asked is not None:
-        sections.append(("Questions about pairs, accuracy %", [PUBLISHED_NOTE, table(*asked)], None))
-    sections.append(("What was equal", facts(found), None))
-    return report("Comparison" + ("" if found["finished"] else " (not finished)"), sections)
+        told = [words.phrase(PUBLISHED_NOTE), table(*asked)]
+        sections.append((words.phrase("Questions about pairs, accuracy %"), told, None))
+    sections.append((words.phrase("What was equal"), facts(found, words), None))
+    return report(title(found, words), sections, lang)
 
 
 def _points(title: str, rows: list[tuple[str, dict[str, Any] | None]]) -> Picture | None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from maskery.compare.variants import COMMON_TRAINING, Settings, Variant
+from maskery.compare.variants import Settings, Variant
 from maskery.corpus.mixture import Corpora
 from maskery.errors import InputError, RecipeError, UnknownName
 from maskery.feed import Feed
 from maskery.model.config import SIZES
 from maskery.recipes.recipe import Recipe, diff, recipe
 from maskery.train.build import first_rows
-from maskery.train.tokens import slots_per_row
+from maskery.train.defaults import CPU_BATCH, CPU_LENGTH, compared
+from maskery.train.tokens import slots_per_row, tokens_in
 
 _NAMES = ("name", "problem", "problem_zh", "paper", "data")
 """Keys that no training reads."""
@@ -82,6 +83,8 @@ def plan(
     if size not in SIZES:
         raise UnknownName("size", size, SIZES)
     _require_labels(variants)
+    expected = length.tokens_for(CPU_BATCH * CPU_LENGTH)
+    settings = {**compared(size, expected, tokens_in(corpus)), **settings}
     left_out: dict[str, str] = {}
     drafts: list[tuple[Variant, Recipe, float, int]] = []
     for variant in variants:
@@ -122,7 +125,7 @@ def _require_several(drafts: Sequence[object], left_out: dict[str, str]) -> None
 def _draft(variant: Variant, corpus: Corpora, size: str, settings: Settings, seed: int) -> tuple[Recipe, float, int]:
     """The recipe with the common answers, the mean length of its rows, and their number; refused if it cannot run."""
     try:
-        resolved = recipe(variant.recipe, {**COMMON_TRAINING, **settings, **variant.changes}, size=size).require()
+        resolved = recipe(variant.recipe, {**settings, **variant.changes}, size=size).require()
         if resolved.training.phases:
             raise RecipeError("a comparison has one length of rows", where="training.phases", repair="training.length")
         feed = Feed(resolved.changed({"training.steps": 1}), corpus, seed)

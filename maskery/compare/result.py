@@ -5,6 +5,10 @@
                new), slots_per_row, plan_rows, visits, trained_with, runs; and where something was asked: masked
                {accuracy, interval, loss, answers, rows, by_seed, head, difference, difference_interval},
                own_accuracy (under its own corruption), questions {NAME: the same}
+               In place of masked, next where models read in order: the same for the next token, and perplexity,
+               loss_interval, loss_difference, loss_difference_interval
+    verdict    metric, best, second, difference, interval, seeds_ahead (of how many the best is ahead), ahead (the best,
+               if the interval of the difference leaves out 0; else null); null until two variants have answered
     left_out   label -> why
     finished   whether every run is done
 
@@ -14,13 +18,14 @@ taken together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from maskery.compare.ask import MASKED, Answers, Examination
+from maskery.compare.ask import MASKED, NEXT, Answers, Examination
 from maskery.compare.plan import Contestant, Plan
 from maskery.compare.variants import COMMON_TRAINING
 from maskery.inspection.bootstrap import Numbers, interval, resampled
@@ -44,6 +49,9 @@ class _Share:
 
     plain: dict[str, Any]
     resampled: Numbers
+    losses: Numbers
+    """The loss in the same resampled rows."""
+    loss_by_seed: list[float]
 
 
 def comparison(
@@ -54,16 +62,20 @@ def comparison(
     done: bool,
 ) -> dict[str, Any]:
     first: dict[str, _Share] = {}
+    shares: dict[str, _Share] = {}
+    variants = [_variant(each, seeds, asked, first, plan.contestants[0], shares) for each in plan.contestants]
     return {
         "equal": _equal(plan, seeds, examination),
-        "variants": [_variant(each, seeds, asked, first, plan.contestants[0]) for each in plan.contestants],
+        "variants": variants,
+        "verdict": _verdict(shares, examination.main),
         "left_out": plan.left_out,
         "finished": done,
     }
 
 
 def _equal(plan: Plan, seeds: Sequence[int], examination: Examination) -> dict[str, Any]:
-    corpus, common, model = examination.corpus, examination.common, plan.contestants[0].recipe.model
+    corpus, model = examination.corpus, plan.contestants[0].recipe.model
+    common = examination.common if examination.main == MASKED else examination.running()
     training = plan.contestants[0].recipe.plain()["training"]
     own = {"training.batch"} | {key for each in plan.contestants for key in each.variant.changes}
     return {
@@ -76,6 +88,7 @@ def _equal(plan: Plan, seeds: Sequence[int], examination: Examination) -> dict[s
         "seeds": list(seeds),
         "training": {key: training[key.partition(".")[2]] for key in COMMON_TRAINING if key not in own},
         "examination": {
+            "asked_for": examination.main,
             "rows_and_corruption_of": common.name,
             "length": common.training.length,
             "rows": examination.rows,
@@ -91,8 +104,10 @@ def _variant(
     asked: Mapping[tuple[str, int], Asked],
     first: dict[str, _Share],
     reference: Contestant,
+    shares: dict[str, _Share],
 ) -> dict[str, Any]:
-    """`first` is what the reference answered; it comes before all others."""
+    """`first` is what the reference answered; it comes before all others. `shares` takes what each own variant
+    answered to the main question."""
     label, corruption = each.same_as or each.label, each.recipe.corruption
     runs = {seed: asked[label, seed] for seed in seeds if (label, seed) in asked}
     found: dict[str, Any] = {
@@ -110,6 +125,7 @@ def _variant(
         "trained_with": [name for name in each.recipe.objectives if name in PAIR_OF],
         "runs": [{"seed": seed, "path": run.path, "tokens": run.last.get("tokens", 0)} for seed, run in runs.items()],
         "masked": None,
+        "next": None,
         "own_accuracy": None,
         "questions": {},
     }
@@ -118,8 +134,10 @@ def _variant(
         if each is reference:
             first[question] = share
         plain = share.plain | _difference(share, first.get(question))
-        if question == MASKED:
-            found["masked"] = plain
+        if question in (MASKED, NEXT):
+            found["masked" if question == MASKED else "next"] = plain
+            if each.same_as is None:
+                shares[each.label] = share
         else:
             found["questions"][question] = plain
     own = [run.last[key] for run in runs.values() if (key := f"eval/{MASKED}/accuracy") in run.last]
@@ -131,17 +149,21 @@ def _share(answers: Sequence[Answers]) -> _Share:
     hits = np.sum([each.hits for each in answers], axis=0)
     asked = np.sum([each.asked for each in answers], axis=0)
     loss = float(sum(each.loss.sum() for each in answers))
-    shares = resampled(hits, asked)
+    lost = np.sum([each.loss for each in answers], axis=0)
+    shares, losses = resampled(hits, asked), resampled(lost, asked)
     plain = {
         "accuracy": float(hits.sum() / max(1.0, asked.sum())),
         "interval": list(_interval(hits, asked, shares)),
-        "loss": loss / max(1.0, float(asked.sum())),
+        "loss": (mean := loss / max(1.0, float(asked.sum()))),
+        "loss_interval": list(interval(losses)),
+        "perplexity": math.exp(min(mean, 700.0)),
         "answers": int(answers[0].asked.sum()),
         "rows": len(hits),
         "by_seed": [float(each.hits.sum() / max(1.0, each.asked.sum())) for each in answers],
         "head": answers[0].head,
     }
-    return _Share(plain, shares)
+    each_loss = [float(each.loss.sum() / max(1.0, each.asked.sum())) for each in answers]
+    return _Share(plain, shares, losses, each_loss)
 
 
 def _interval(hits: Numbers, asked: Numbers, shares: Numbers) -> Interval:
@@ -152,6 +174,35 @@ def _interval(hits: Numbers, asked: Numbers, shares: Numbers) -> Interval:
 
 def _difference(share: _Share, first: _Share | None) -> dict[str, Any]:
     if first is None:
-        return {"difference": None, "difference_interval": None}
-    apart = share.plain["accuracy"] - first.plain["accuracy"]
-    return {"difference": apart, "difference_interval": list(interval(share.resampled - first.resampled))}
+        names = ("difference", "difference_interval", "loss_difference", "loss_difference_interval")
+        return dict.fromkeys(names)
+    return {
+        "difference": share.plain["accuracy"] - first.plain["accuracy"],
+        "difference_interval": list(interval(share.resampled - first.resampled)),
+        "loss_difference": share.plain["loss"] - first.plain["loss"],
+        "loss_difference_interval": list(interval(share.losses - first.losses)),
+    }
+
+
+def _verdict(shares: Mapping[str, _Share], main: str) -> dict[str, Any] | None:
+    """The best against the second: masked tokens by accuracy, the next token by loss. The difference is positive."""
+    if len(shares) < 2:
+        return None
+    by_loss = main == NEXT
+    metric, sign = ("loss", -1.0) if by_loss else ("accuracy", 1.0)
+    best, second = sorted(shares, key=lambda label: -sign * shares[label].plain[metric])[:2]
+    ours, theirs = shares[best], shares[second]
+    apart = sign * ((ours.losses - theirs.losses) if by_loss else (ours.resampled - theirs.resampled))
+    low, high = interval(apart)
+    each = [(a.loss_by_seed if by_loss else a.plain["by_seed"]) for a in (ours, theirs)]
+    pairs = list(zip(*each, strict=False))
+    return {
+        "metric": metric,
+        "best": best,
+        "second": second,
+        "difference": sign * (ours.plain[metric] - theirs.plain[metric]),
+        "interval": [low, high],
+        "seeds": len(pairs),
+        "seeds_ahead": sum(sign * (a - b) > 0 for a, b in pairs),
+        "ahead": best if low > 0 else None,
+    }

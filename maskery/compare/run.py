@@ -18,12 +18,15 @@ from typing import Any
 from maskery import files
 from maskery.checkpoint.load import load
 from maskery.checkpoint.tensors import read_json
-from maskery.compare.ask import MASKED, Answers, Examination, Tell, ask_masked, ask_pairs
+from maskery.compare.ask import MASKED, NEXT, Answers, Examination, Tell, ask_masked, ask_pairs
+from maskery.compare.kinds import examined
+from maskery.compare.ordered import ask_next
 from maskery.compare.plan import Contestant, Plan
 from maskery.compare.report import markdown
 from maskery.compare.result import Asked, comparison
 from maskery.corpus.mixture import Corpora
 from maskery.errors import CheckpointError, ExistsError, RecipeError, Stopped
+from maskery.language import Phrases, phrases
 from maskery.recipes.recipe import Recipe, diff
 from maskery.train import corpora, knowledge, machine
 from maskery.train.folder import RunFolder
@@ -79,21 +82,22 @@ class Turn:
 
 
 def compare(
-    plan: Plan, seeds: Sequence[int], out: Path, examination: Examination, watch: Watch | None = None
+    plan: Plan, seeds: Sequence[int], out: Path, examination: Examination, watch: Watch | None = None, lang: str = "en"
 ) -> dict[str, Any]:
-    """The comparison as plain values; see `result.comparison` for its keys."""
-    watch = watch or Watch()
+    """The comparison as plain values; see `result.comparison` for its keys. `lang` is that of comparison.md."""
+    watch, words = watch or Watch(), phrases(lang)
+    examination = examined(examination, plan)
     examination.require()
     for each in plan.contestants:
         examination.require_fit(each.label, each.recipe)
     turns = turns_of(plan, seeds, out)
     require_same(turns, out, examination.corpus)
     asked: dict[tuple[str, int], Asked] = {}
-    found = _write(plan, seeds, out, examination, asked, done=False)
+    found = _write(plan, seeds, out, examination, asked, words, done=False)
     for number, turn in enumerate(turns):
         _train(number, turn, examination, watch)
         asked[turn.contestant.label, turn.seed] = _examine(turn, examination, watch)
-        found = _write(plan, seeds, out, examination, asked, done=number + 1 == len(turns))
+        found = _write(plan, seeds, out, examination, asked, words, done=number + 1 == len(turns))
     return found
 
 
@@ -162,7 +166,7 @@ def _examine(turn: Turn, examination: Examination, watch: Watch) -> Asked:
     settings = examination.plain()
     kept = read_json(turn.answers) if turn.answers.is_file() else {}
     known = kept.get("answers", {}) if kept.get("settings") == settings else {}
-    wanted = [question for question in (MASKED, *examination.questions) if question not in known]
+    wanted = [question for question in (examination.main, *examination.questions) if question not in known]
     if wanted:
         recipe = turn.run.recipe
         model = load(turn.run.path).to(machine.device())
@@ -178,8 +182,9 @@ def _ask(
     model: Any, recipe: Recipe, question: str, turn: Turn, examination: Examination, watch: Watch
 ) -> dict[str, Any] | None:
     """Answers as plain values; None where the model cannot be asked, which is told."""
-    if question == MASKED:
-        why = None if MASKED in model.answering(MASKED).heads else "it was not trained to find masked tokens"
+    if question in (MASKED, NEXT):
+        trained = question in model.answering(question).heads
+        why = None if trained else f"it was not trained for {question.replace('_', ' ')}s"
     else:
         why = examination.impossible(question, recipe)
     if why is not None:
@@ -188,6 +193,8 @@ def _ask(
     with watch.asking(f"asking {turn.name}: {question}") as tell:
         if question == MASKED:
             return ask_masked(model, recipe, examination, tell).plain()
+        if question == NEXT:
+            return ask_next(model, recipe, examination, tell).plain()
         return ask_pairs(model, recipe, examination, question, tell).plain()
 
 
@@ -197,11 +204,12 @@ def _write(
     out: Path,
     examination: Examination,
     asked: dict[tuple[str, int], Asked],
+    words: Phrases,
     done: bool,
 ) -> dict[str, Any]:
     found = comparison(plan, seeds, examination, asked, done)
     with files.writing(out):
         out.mkdir(parents=True, exist_ok=True)
     files.write_json(out / JSON, found)
-    files.write_text(out / MARKDOWN, markdown(found))
+    files.write_text(out / MARKDOWN, markdown(found, words))
     return found

@@ -14,26 +14,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskery.recipes.recipe import names, recipe
+from maskery.train.defaults import CPU_BATCH, CPU_LENGTH, SHORT_RUN
 
 Settings = Mapping[str, Any]
 """Dotted keys of a recipe."""
 
 COMMON_TRAINING: dict[str, Any] = {
-    "training.optimizer": "adamw",
+    **SHORT_RUN,
     "training.lr": 1e-3,
-    "training.betas": [0.9, 0.98],
-    "training.eps": 1e-6,
-    "training.weight_decay": 0.01,
-    "training.bias_correction": True,
-    "training.clip": 1.0,
-    "training.warmup": 0.1,
-    "training.decay": "linear",
-    "training.batch": 32,
-    "training.length": 128,
+    "training.batch": CPU_BATCH,
+    "training.length": CPU_LENGTH,
     "training.phases": [],
 }
 """One way to train for all, with which small networks learn quickly. The published ones differ in more than what is
-compared: a batch of 8,192 would decide before anything else could."""
+compared: a batch of 8,192 would decide before anything else could. The rate is that of mini; a comparison takes that of
+its size (`defaults.compared`)."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ Shapes: B rows, T slots, D width, H heads, K head width.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from maskery.model.visibility import Full
 OPSET, FORMAT = 20, 9
 """The operators of 2023 (Gelu is one of them), which every runtime of today knows."""
 IDS, MASK, SEGMENTS, STATES = "input_ids", "attention_mask", "token_type_ids", "last_hidden_state"
+LOGITS, START, END = "logits", "start_logits", "end_logits"
 
 
 class Graph:
@@ -73,8 +75,9 @@ class Graph:
         return self.linear(x, linear.weight, linear.bias)
 
     def norm(self, x: str, norm: Norm) -> str:
-        weight, bias = self.hold(norm.weight, norm.weight), self.hold(norm.bias, norm.bias)
-        return self.run("LayerNormalization", x, weight, bias, has={"axis": -1, "epsilon": norm.eps})
+        bias = () if norm.bias is None else (self.hold(norm.bias, norm.bias),)
+        weight = self.hold(norm.weight, norm.weight)
+        return self.run("LayerNormalization", x, weight, *bias, has={"axis": -1, "epsilon": norm.eps})
 
     def bend(self, x: str, name: str) -> str:
         """An activation by our name."""
@@ -91,6 +94,8 @@ def require_expressible(network: Network) -> None:
         reason = f"rows are read with visibility {shape.visibility}, not in full"
     elif shape.decoder:
         reason = "the model has a decoder"
+    elif shape.local:
+        reason = f"layers attend to windows of {shape.local} slots"
     elif next(network.parameters()).dtype != torch.float32:
         reason = "the weights are not float32"
     if reason is not None:
@@ -142,14 +147,25 @@ class NetworkGraph(Graph):
 
     def _block(self, x: str, block: Block) -> str:
         mixing, turning = block.halves
-        read = self.norm(x, mixing.attention_norm) if block.before else x
+        first = mixing.attention_norm
+        read = self.norm(x, first) if block.before and first is not None else x
         x = self.run("Add", x, self._attention(read, mixing))
-        if not block.before:
-            x = self.norm(x, mixing.attention_norm)
+        if not block.before and first is not None:
+            x = self.norm(x, first)
         read = self.norm(x, turning.feedforward_norm) if block.before else x
-        turned = self.layer(self.bend(self.layer(read, turning.up), self.network.shape.activation), turning.down)
-        x = self.run("Add", x, turned)
+        x = self.run("Add", x, self.layer(self._bent(self.layer(read, turning.up)), turning.down))
         return x if block.before else self.norm(x, turning.feedforward_norm)
+
+    def _bent(self, x: str) -> str:
+        """The activation of the feed-forward layer; gated: of its first half, times the second."""
+        shape = self.network.shape
+        if not shape.gated:
+            return self.bend(x, shape.activation)
+        ends = (0, shape.feedforward, 2 * shape.feedforward)
+        inner, gate = (
+            self.run("Slice", x, self.whole(first), self.whole(last), self.whole(2)) for first, last in pairwise(ends)
+        )
+        return self.run("Mul", self.bend(inner, shape.activation), gate)
 
     def _attention(self, x: str, block: Block) -> str:
         attention = block.attention
@@ -170,8 +186,11 @@ class NetworkGraph(Graph):
         split = self.run("Reshape", made, self.whole(0, 0, attention.heads, -1))
         return self.run("Transpose", split, has={"perm": [0, 2, 1, 3]})
 
-    def model(self, outputs: Sequence[tuple[str, str, Sequence[int | str]]]) -> Any:
-        """The whole, checked; `outputs`: the name of each, the operation that makes it, its shape."""
+    def model(
+        self, outputs: Sequence[tuple[str, str, Sequence[int | str]]], about: Mapping[str, str] | None = None
+    ) -> Any:
+        """The whole, checked; `outputs`: the name of each, the operation that makes it, its shape. `about` goes into
+        the file's metadata."""
         make, kinds = self.onnx.helper, self.onnx.TensorProto
         names = [IDS, MASK, *([SEGMENTS] if self.has_segments else [])]
         given = [make.make_tensor_value_info(name, kinds.INT64, ["batch", "sequence"]) for name in names]
@@ -180,6 +199,7 @@ class NetworkGraph(Graph):
         graph = make.make_graph([*self.nodes, *ends], "maskery", given, made, self.numbers)
         model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)], producer_name="maskery")
         model.ir_version = FORMAT
+        make.set_model_props(model, dict(about or {}))
         self.onnx.checker.check_model(model, full_check=True)
         return model
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maskery import arguments
 from maskery.corpus.encode import Pairs
 from maskery.corpus.lines import Errors, Tally, check_errors
 from maskery.corpus.reader import lines
@@ -21,10 +23,11 @@ from maskery.corpus.survey import Survey, survey
 from maskery.corpus.workers import encode_all
 from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, StoreWriter, fingerprint
 from maskery.errors import ExistsError, InputError, TextError, UnknownName
-from maskery.files import MANIFEST, describe, new_folder, require_writable, sealed, write_json, write_text
+from maskery.files import MANIFEST, describe, new_folder, require_writable_around, sealed, write_json, write_text
 from maskery.text.dictionary import Dictionary
 from maskery.text.tokenizer import Tokenizer
 from maskery.text.training import KINDS, check_size, default_size
+from maskery.text.unknown import about_unknown
 from maskery.text.words import segmenter
 
 if TYPE_CHECKING:
@@ -36,6 +39,12 @@ _SMALL = 2_000_000
 """Bytes below which starting processes costs more than it saves."""
 _SURVEY, _TRAIN, _ENCODE = 0.05, 1.0, 1.0
 """Work of the walks over the text, for the progress."""
+LEARNT_FROM = 100_000_000
+"""Characters that a vocabulary is learnt from at most: more change it little, and trainers hold all words in memory."""
+_STRETCH = 100_000
+"""Characters of a stretch of text that is learnt from, or passed over, as a whole."""
+_ONE_DOCUMENT = 1_000_000
+"""Characters from which on a text of a single document is likely one whose documents nothing tells apart."""
 DUPLICATES = ("drop", "keep")
 _OTHER_FRAME = (
     "the tokenizer writes a pair as {theirs}; training reads pairs as {cls} a {sep} b {sep}, segments 0 and 1. "
@@ -88,6 +97,7 @@ def build(
     workers: int | None = None,
     errors: str = "strict",
     progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Corpus:
     """Build a corpus folder at `out` and open it.
 
@@ -100,15 +110,16 @@ def build(
     dictionary: a file of words that are kept together; or a list of words (strings) and files (`Path`).
     duplicates: "drop" leaves out documents that are exact copies of earlier ones, "keep" keeps them.
     workers: processes; 0 = none, None = one for each core.
+    say: called with what is known of the text before the long work; it is also among the notes of the manifest.
     """
     from maskery.corpus.store import Corpus
 
-    out = Path(out)
+    out = arguments.path("out", out, "the path of the folder to write")
     how = check_errors(errors)
     terms = None if dictionary is None else Dictionary.read(dictionary)
     segmenter(words, terms)
     _check_options(out, tokenizer, kind, vocab, heldout, workers, duplicates)
-    require_writable(out.parent)
+    require_writable_around(out)
     field, target = _fields(field, pairs, target_tokenizer)
     given, theirs = _given(tokenizer), _given(target_tokenizer)
     options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates, "pairs": pairs}
@@ -118,10 +129,8 @@ def build(
         total = sum(source.size for source in sources)
         walks = _Walks(progress, total, trains=(given is None) + (target_tokenizer == "train"))
         text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))
-
-        def trained(sides: Sequence[int]) -> Tokenizer:
-            return _train(text, kind, vocab, lowercase, walks, sides)
-
+        notes += _early(text, walks.trains, say)
+        trained = partial(_train, text, kind, vocab, lowercase, walks)
         made = given or trained(_BOTH if target_tokenizer is None else _FIRST)
         theirs = trained(_SECOND) if target_tokenizer == "train" else theirs
         notes += _about_frame(made)
@@ -129,6 +138,41 @@ def build(
         with new_folder(out) as folder:
             _fill(folder, text, made, theirs, terms, options, notes, count, walks.next(_ENCODE))
     return Corpus.open(out)
+
+
+def _early(text: _Text, trains: int, say: Callable[[str], None] | None) -> list[str]:
+    """What is known of the text before the long work."""
+    found = [*_about_documents(text), *(_about_learning(text) if trains else [])]
+    for note in found:
+        if say is not None:
+            say(note)
+    return found
+
+
+def _about_documents(text: _Text) -> list[str]:
+    """A text without an empty line is one document, and learning from pairs and holding out need several."""
+    found = text.found
+    if len(found.hashes) > 1 or found.characters < _ONE_DOCUMENT or text.pairs:
+        return []
+    name, size = text.sources[0].name, f"{found.characters:,} characters"
+    if any(source.format != "text" for source in text.sources):
+        return [f"{name}: the text is one document of {size}"]
+    return [
+        f"{name}: the text is one document of {size}: there is no empty line, and an empty line ends a document. "
+        f"If each line is a document: sed G {name} > NEW"
+    ]
+
+
+def _about_learning(text: _Text) -> list[str]:
+    part = _part(text.found.characters)
+    if part == 1:
+        return []
+    much = text.found.characters
+    return [f"the vocabulary is learnt from one part in {part} of the text's {much:,} characters, spread over it"]
+
+
+def _part(characters: int) -> int:
+    return -(-characters // LEARNT_FROM)
 
 
 def _about_frame(made: Tokenizer) -> list[str]:
@@ -154,7 +198,7 @@ def _fields(field: str, pairs: tuple[str, str] | None, target_tokenizer: object)
 def _given(tokenizer: str | Path | Tokenizer | None) -> Tokenizer | None:
     if tokenizer is None or tokenizer == "train" or isinstance(tokenizer, Tokenizer):
         return tokenizer if isinstance(tokenizer, Tokenizer) else None
-    return Tokenizer.load(tokenizer)
+    return Tokenizer.load(arguments.path("tokenizer", tokenizer, "a Tokenizer, its path, or train"))
 
 
 def _check_options(
@@ -206,6 +250,7 @@ def _fill(
     if tally.characters != text.found.characters:
         raise InputError("the text changed while it was read", repair="build again when nothing writes to the files")
     notes = [*notes, *writer.finish(text.found.hashes, options["heldout"])]
+    notes += filter(None, [about_unknown(writer.strange, training=True)])
     told(total, total)
     if not writer.counts["tokens"]:
         raise TextError("the text gives no token", file=text.sources[0].name, repair="give files with text")
@@ -284,9 +329,11 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         tally, place, pairs = Tally(), 0, self._text.pairs
+        part, read = _part(self._text.found.characters), 0
         for count, line in enumerate(self._text.lines(tally)):
-            if line and (not pairs or place in self._wanted):
+            if line and (not pairs or place in self._wanted) and read // _STRETCH % part == 0:
                 yield line
+            read += len(line)
             place = place + 1 if line else 0
             if count % 1000 == 0 and not self._walked:
                 self._told(tally.bytes_done, None)
@@ -312,7 +359,7 @@ class _Walks:
 
     def __init__(self, progress: Progress | None, total: int, *, trains: int) -> None:
         """`trains`: how many vocabularies are learnt."""
-        self._progress, self._total = progress, total
+        self._progress, self._total, self.trains = progress, total, trains
         self._work = _SURVEY + _ENCODE + _TRAIN * trains
         self._before = self._best = 0.0
 

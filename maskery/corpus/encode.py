@@ -9,7 +9,10 @@ the word before it.
 
 from __future__ import annotations
 
+import json
 import struct
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import IntFlag
 from itertools import accumulate
@@ -21,6 +24,7 @@ from numpy.typing import NDArray
 from maskery.text.characters import Kind, capitals, codes, kinds
 from maskery.text.sentences import boundaries
 from maskery.text.tokenizer import FlatTokens, Tokenizer
+from maskery.text.unknown import unknown_characters
 from maskery.text.words import Segmenter
 
 
@@ -51,11 +55,13 @@ class Piece:
     """Sentences of each part of a document; a part may have none."""
     unknown: int
     straddling: int
+    strange: Mapping[str, int]
+    """What was unknown, by the characters to blame."""
 
     def to_bytes(self) -> bytes:
         arrays = (self.tokens, self.flags, self.sentences, self.parts)
         head = struct.pack("<6q", *(array.size for array in arrays), self.unknown, self.straddling)
-        return b"".join([head, *(array.tobytes() for array in arrays)])
+        return b"".join([head, *(array.tobytes() for array in arrays), json.dumps(self.strange).encode()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Piece:
@@ -66,7 +72,7 @@ class Piece:
             dtype = np.dtype(np.uint8 if item.name == "flags" else np.uint32)
             arrays[item.name] = np.frombuffer(data, dtype=dtype, count=size, offset=at)
             at += size * dtype.itemsize
-        return cls(**arrays, unknown=unknown, straddling=straddling)
+        return cls(**arrays, unknown=unknown, straddling=straddling, strange=json.loads(data[at:]))
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter, pairs: Pairs |
     ends = np.append(begins[1:] - 1, code_points.size - 1)
     first, last, visible = _places(flat, begins[line], ends[line], kinds(code_points) != Kind.SPACE)
 
+    strange = np.flatnonzero(_unknown(flat.ids, line, tokenizer, pairs))
     sentence = _sentence_numbers(lines, begins, code_points.size, whole=pairs is not None)[first]
     starts_line = _changes(line)
     starts_sentence = starts_line | _changes(np.maximum.accumulate(sentence))
@@ -104,8 +111,9 @@ def encode(text: str, tokenizer: Tokenizer, segmenter: Segmenter, pairs: Pairs |
         flags=flags,
         sentences=np.diff(np.append(sentence_at, flat.ids.size)).astype(np.uint32),
         parts=np.bincount(part_of_sentence, minlength=int(part[-1]) + 1).astype(np.uint32),
-        unknown=_unknown(flat.ids, line, tokenizer, pairs),
+        unknown=len(strange),
         straddling=straddling,
+        strange=_strange(strange, lines, line, flat, tokenizer, pairs),
     )
 
 
@@ -136,10 +144,33 @@ def _tokens(lines: list[str], tokenizer: Tokenizer, pairs: Pairs | None) -> Flat
     return FlatTokens(ids=joined("ids"), start=joined("start"), end=joined("end"), lengths=lengths)
 
 
-def _unknown(ids: NDArray[np.uint32], line: NDArray[np.int64], tokenizer: Tokenizer, pairs: Pairs | None) -> int:
+def _unknown(
+    ids: NDArray[np.uint32], line: NDArray[np.int64], tokenizer: Tokenizer, pairs: Pairs | None
+) -> NDArray[np.bool_]:
     theirs = tokenizer if pairs is None or pairs.target is None else pairs.target
     unknown = np.where(line % _EVERY == 1, theirs.specials.unk, tokenizer.specials.unk)
-    return int(np.count_nonzero(ids == (unknown if pairs is not None else tokenizer.specials.unk)))
+    found: NDArray[np.bool_] = ids == (unknown if pairs is not None else tokenizer.specials.unk)
+    return found
+
+
+def _strange(
+    places: NDArray[np.int64],
+    lines: list[str],
+    line: NDArray[np.int64],
+    flat: FlatTokens,
+    tokenizer: Tokenizer,
+    pairs: Pairs | None,
+) -> Counter[str]:
+    """What stands where tokens are unknown, by the characters to blame."""
+    spans: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    where = zip(line[places].tolist(), flat.start[places].tolist(), flat.end[places].tolist(), strict=True)
+    apart = pairs is not None and pairs.target is not None
+    for number, start, end in where:
+        spans[apart and number % _EVERY == 1][lines[number][start:end]] += 1
+    found = unknown_characters(tokenizer, spans[False]) if spans[False] else Counter[str]()
+    if spans[True] and pairs is not None and pairs.target is not None:
+        found += unknown_characters(pairs.target, spans[True])
+    return found
 
 
 def _places(

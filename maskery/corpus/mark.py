@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import fingerprint
 from maskery.errors import CorpusError, ExistsError, InputError
-from maskery.files import MANIFEST, checksum, describe, new_folder, require_writable, sealed, write_json
+from maskery.files import MANIFEST, checksum, describe, new_folder, require_writable_around, sealed, write_json
 from maskery.knowledge.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _READING = 3.0
 
 
 @dataclass(frozen=True)
-class _Kind:
+class Kind:
     first: Flag
     inside: Flag
     least: int
@@ -47,16 +47,16 @@ class _Kind:
 
 
 KINDS = {
-    "phrases": _Kind(Flag.PHRASE, Flag.IN_PHRASE, 2),
-    "entities": _Kind(Flag.ENTITY, Flag.IN_ENTITY, 1),
+    "phrases": Kind(Flag.PHRASE, Flag.IN_PHRASE, 2),
+    "entities": Kind(Flag.ENTITY, Flag.IN_ENTITY, 1),
 }
 
 
 @dataclass
-class _Layer:
+class Layer:
     """One kind of mark under way."""
 
-    kind: _Kind
+    kind: Kind
     lexicon: Lexicon
     seen: NDArray[np.bool_] = field(init=False)
     matches: int = 0
@@ -128,13 +128,13 @@ def mark(
     if out.exists():
         remove = f", or remove it: rm -r {out}" if (out / MANIFEST).is_file() else ""
         raise ExistsError("is already there", where=out, repair=f"give another --out{remove}")
-    require_writable(out.parent)
+    require_writable_around(out)
     corpus.verify()
     reading = {name: _READING * sum(map(_size, files)) for name, files in lists.items()}
     tell = _Work(progress, sum(reading.values()) + corpus.tokens.size)
     layers = {}
     for name, files in lists.items():
-        layers[name] = _Layer(KINDS[name], Lexicon.read(files, corpus.tokenizer, tell.part(reading[name])))
+        layers[name] = Layer(KINDS[name], Lexicon.read(files, corpus.tokenizer, tell.part(reading[name])))
     with new_folder(out) as folder:
         _link_others(corpus, folder)
         _write_flags(corpus, folder, list(layers.values()), tell.part(corpus.tokens.size))
@@ -158,7 +158,7 @@ def _described(file: Path) -> dict[str, str]:
     return {"file": file.name, "sha256": checksum(file)}
 
 
-def _write_flags(corpus: Corpus, folder: Path, layers: list[_Layer], tell: Callable[[int, int], None]) -> None:
+def _write_flags(corpus: Corpus, folder: Path, layers: list[Layer], tell: Callable[[int, int], None]) -> None:
     with open(folder / _FLAGS, "wb") as file:
         for begin, end, sentence_start in pieces(corpus.sentence_start):
             tokens, flags = np.asarray(corpus.tokens[begin:end]), np.array(corpus.flags[begin:end])

@@ -11,16 +11,22 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery import arguments
 from maskery.corpus.store import Corpus, CorpusFacts
 from maskery.corpus.weights import whole_weights
 from maskery.errors import CorpusError, InputError
 from maskery.text.tokenizer import Specials, Tokenizer
+
+Part = Corpus | str | PathLike[str]
+"""A corpus of a mixture, or its path."""
 
 
 class Joined:
@@ -44,7 +50,11 @@ class Joined:
 
 
 class Mixture:
-    """`Mixture([(a, 3), (b, 1)])`: three rows of four from a. `Mixture([a, b])`: all rows of both, as one corpus."""
+    """Several corpora as one. With weights they are shares of rows; without, all rows of all are read as of one corpus.
+
+    maskery.Mixture([("wiki", 3), ("books", 1)])          # three rows of four from wiki
+    maskery.Mixture([corpus, "books"])                    # corpora, or their paths
+    """
 
     parts: tuple[Corpus, ...]
     weights: tuple[int, ...] | None
@@ -52,14 +62,14 @@ class Mixture:
     names: tuple[str, ...]
     """The end of each part's path that no other part shares."""
 
-    def __init__(self, parts: Iterable[Corpus | tuple[Corpus, float | Fraction]]) -> None:
-        given = list(parts)
+    def __init__(self, parts: Iterable[Part | tuple[Part, float | Fraction]]) -> None:
+        given = arguments.items("parts", parts, "a list: Mixture([(corpus, 3), (another, 1)])")
         if not given:
             raise InputError("a mixture of no corpora", repair="Mixture([(corpus, 3), (another, 1)])")
-        self.parts = tuple(each[0] if isinstance(each, tuple) else each for each in given)
+        self.parts = tuple(_part(number, each) for number, each in enumerate(given))
         weights = [each[1] for each in given if isinstance(each, tuple)]
         if weights and len(weights) < len(given):
-            bare = next(each for each in given if not isinstance(each, tuple))
+            bare = next(part for part, each in zip(self.parts, given, strict=True) if not isinstance(each, tuple))
             raise InputError(
                 f"{bare.path} has no weight, others have one",
                 where="--corpus",
@@ -164,6 +174,26 @@ class Mixture:
 
 Corpora = Corpus | Mixture
 """What can be trained on."""
+AnyCorpora = Corpora | str | PathLike[str]
+"""The same, or the path of a corpus folder."""
+_FORM = "a Corpus, a Mixture, or the path of a corpus folder"
+
+
+def corpus_of(given: AnyCorpora, name: str = "corpus") -> Corpora:
+    """What a Python call was given for its argument `name`, opened."""
+    if isinstance(given, list | tuple):
+        raise arguments.wrong(name, given, _FORM, f"for several corpora: {name}=maskery.Mixture([...])")
+    return given if isinstance(given, Mixture) else arguments.opened(name, given, Corpus, Corpus.open, _FORM)
+
+
+def _part(number: int, given: Any) -> Corpus:
+    """One corpus of a mixture, with or without a weight; opened."""
+    name = f"parts[{number}]"
+    if isinstance(given, tuple):
+        if len(given) != 2 or isinstance(given[1], bool) or not isinstance(given[1], Real):
+            raise arguments.wrong(name, given, "(corpus, weight), the weight a number")
+        given = given[0]
+    return arguments.opened(name, given, Corpus, Corpus.open, "a Corpus, or the path of a corpus folder")
 
 
 def unique_ends(paths: Sequence[Path]) -> tuple[str, ...]:

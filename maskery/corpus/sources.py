@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from maskery import arguments
 from maskery.errors import InputError, TextError
 from maskery.files import writing
 from maskery.registry import Registry
@@ -46,6 +47,8 @@ SUFFIXES = {
 }
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 STDIN = "-"
+_LONGEST_NAME = 4096
+"""Characters of a path that systems take."""
 _NAMED = 3
 """Names that a note lists before it only counts."""
 
@@ -94,7 +97,14 @@ def gathered(
         FORMATS.check(format)
     if not field:
         raise InputError("the name of the field is empty", repair="--field text, or whatever it is called in the files")
-    given = [files] if isinstance(files, str | Path) else list(files)
+    form = "files or folders: a path, or a list of paths"
+    given = [files] if isinstance(files, str | Path) else arguments.items("files", files, form)
+    for number, each in enumerate(given):
+        if isinstance(each, str) and ("\n" in each or len(each) > _LONGEST_NAME):
+            raise arguments.wrong(
+                f"files[{number}]", each, form, "texts themselves are no files: write them into one, and give its path"
+            )
+        arguments.path(f"files[{number}]", each, form)
     if not given:
         raise TextError("no text file was given", file="FILES", repair="maskery corpus build FILE ... --out DIR")
     if sum(str(each) == STDIN for each in given) > 1:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery import arguments
 from maskery.corpus import builder, mark
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, token_dtype
@@ -53,6 +54,13 @@ class CorpusFacts:
 
 
 class Corpus:
+    """A folder of tokenised text, opened: token ids in the memory map, documents, sentences, the tokenizer.
+
+    corpus = maskery.Corpus.build(["a.txt", "b.jsonl"], "my-corpus")     # once; then
+    corpus = maskery.Corpus.open("my-corpus")
+    corpus.counts["tokens"], corpus.tokenizer.tokens(corpus.tokens[:10].tolist())
+    """
+
     path: Path
     manifest: dict[str, Any]
     tokens: NDArray[np.unsignedinteger]
@@ -73,7 +81,7 @@ class Corpus:
     target_specials: Specials
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = arguments.path("path", path, "the path of a corpus folder")
         self._whole = False
         self.manifest = _manifest(self.path)
         self.vocabulary = int(self.manifest["vocabulary"])

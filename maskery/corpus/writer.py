@@ -13,6 +13,7 @@ documents, if they are kept at all, fall on the same side.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -45,6 +46,8 @@ class StoreWriter:
         self._dtype = token_dtype(vocabulary)
         self._sizes = array("L")
         """Sentences of every document begun, also of those without any."""
+        self.strange: Counter[str] = Counter()
+        """What was unknown, by the characters to blame."""
         self.counts = {"tokens": 0, "sentences": 0, "words": 0, "unknown": 0, "straddling": 0}
 
     def add(self, piece: Piece, *, continues: bool) -> None:
@@ -63,6 +66,7 @@ class StoreWriter:
         self.counts["sentences"] += piece.sentences.size
         self.counts["words"] += int(np.count_nonzero(flags & Flag.WORD))
         self.counts["unknown"] += piece.unknown
+        self.strange.update(piece.strange)
         self.counts["straddling"] += piece.straddling
 
     def finish(self, hashes: NDArray[np.uint64], share: float) -> list[str]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from maskery.batches import Batch
 from maskery.corpus.mixture import Corpora
+from maskery.errors import RefusedError
 from maskery.explain import made_up
 from maskery.explain.made_up import ROWS
 from maskery.explain.sights import Drawn, Loss, drawn_row, loss_of
@@ -22,7 +23,8 @@ from maskery.feed import Feed
 from maskery.model.flow import Reading
 from maskery.recipes.recipe import Recipe, Refusal, check
 from maskery.rows.modes import with_every_mode
-from maskery.system import System
+from maskery.system import System, leakage
+from maskery.text.tokenizer import Tokenizer
 
 LENGTH = 16
 """Slots of the row that is drawn: a matrix of it fits half a terminal."""
@@ -45,6 +47,20 @@ class Flow:
     def loss(self) -> Loss | None:
         """What one stream would forget, where the recipe has two."""
         return loss_of(self.drawn[0].sides[0])
+
+    visibility: str
+    """That of the row which is drawn first."""
+
+    @property
+    def leaks(self) -> dict[str, str]:
+        """Questions whose targets can read their answers, and the way of the first of them."""
+        return {name: each.leak.text() for name, each in self.readings.items() if each is not None and each.leak}
+
+    def require_no_leak(self) -> None:
+        """Refuse the recipe as `pretrain` does."""
+        for name, leak in self.leaks.items():
+            error = leakage(name, self.drawn[0].mode or self.visibility, leak)
+            raise RefusedError(error.cause, where=f"recipe {self.recipe}", repair=error.repair)
 
     def plain(self) -> dict[str, Any]:
         loss = self.loss
@@ -70,29 +86,42 @@ def flow_of(recipe: Recipe, corpus: Corpora | None, seed: int) -> Flow:
     """The flow in a row of the recipe: the one that leaks, or the first; of two streams the one in which one stream
     would lose most."""
     if corpus is None:
-        tokenizer = theirs = made_up.tokenizer()
-        batch, target_vocabulary = made_up.batch(recipe, tokenizer, seed), 0
-    else:
-        tokenizer, theirs, target_vocabulary = corpus.tokenizer, corpus.target_tokenizer, corpus.target_vocabulary
-        feed = short_feed(recipe, corpus, seed)
-        phase = feed.phases[0]
-        epochs, numbers = feed.order(phase).visit(np.arange(ROWS, dtype=np.int64))
-        mode = with_every_mode(recipe.visibility, feed.modes(phase, epochs, numbers))
-        batch = feed.make(0, phase, epochs, numbers, mode)
+        tokenizer = made_up.tokenizer()
+        return flow_in(recipe, made_up.batch(recipe, tokenizer, seed), tokenizer)
+    feed = short_feed(recipe, corpus, seed)
+    phase = feed.phases[0]
+    epochs, numbers = feed.order(phase).visit(np.arange(ROWS, dtype=np.int64))
+    mode = with_every_mode(recipe.visibility, feed.modes(phase, epochs, numbers))
+    batch = feed.make(0, phase, epochs, numbers, mode)
+    return flow_in(recipe, batch, corpus.tokenizer, corpus.target_tokenizer, corpus.target_vocabulary)
+
+
+def flow_in(
+    recipe: Recipe,
+    batch: Batch,
+    tokenizer: Tokenizer,
+    theirs: Tokenizer | None = None,
+    target_vocabulary: int = 0,
+    *,
+    first: bool = False,
+) -> Flow:
+    """The flow in these rows; `theirs` is the tokenizer of what a decoder writes. `first`: where nothing leaks the
+    first row is drawn, whatever the others show."""
     with torch.device("meta"):  # shapes and names alone: the weights play no part
         system = System(recipe, tokenizer.vocabulary, target_vocabulary)
     readings = system.readings(batch)
 
     def drawn(row: int) -> Drawn:
-        return drawn_row(system, batch, row, tokenizer, theirs)
+        return drawn_row(system, batch, row, tokenizer, theirs or tokenizer)
 
     leaking = next((each.leak.row for each in readings.values() if each is not None and each.leak is not None), None)
     return Flow(
         recipe=recipe.name,
-        drawn=tuple(map(drawn, _rows_to_draw(batch, leaking, drawn))),
+        drawn=tuple(map(drawn, _rows_to_draw(batch, leaking, None if first else drawn))),
         rows=batch.size,
         readings=readings,
         refusals=check(recipe),
+        visibility=recipe.visibility.kind,
     )
 
 
@@ -101,9 +130,11 @@ def short_feed(recipe: Recipe, corpus: Corpora, seed: int) -> Feed:
     return Feed(recipe.changed({"training.length": LENGTH, "training.phases": []}), corpus, seed)
 
 
-def _rows_to_draw(batch: Batch, leaking: int | None, drawn: Callable[[int], Drawn]) -> list[int]:
-    """The row that leaks, or the first; and the first of every other mode, where rows have one."""
-    losses = [loss_of(drawn(row).sides[0]) for row in range(batch.size)] if batch.asked is not None else []
+def _rows_to_draw(batch: Batch, leaking: int | None, drawn: Callable[[int], Drawn] | None) -> list[int]:
+    """The row that leaks, or the first; and the first of every other mode, where rows have one. With `drawn` that of
+    two streams in which one stream would lose most."""
+    wanted = drawn is not None and batch.asked is not None
+    losses = [loss_of(drawn(row).sides[0]) for row in range(batch.size)] if wanted and drawn else []
     lost = [loss.wanted - loss.kept[-1] for loss in losses if loss is not None]
     if leaking is None and lost:
         return [lost.index(max(lost))]

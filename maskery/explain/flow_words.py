@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskery.errors import UnknownName
 from maskery.explain.sights import Loss
+from maskery.language import catalogue
 from maskery.model.flow import Reading
 
 
@@ -130,9 +130,7 @@ LANGUAGES = {"en": ENGLISH, "zh": CHINESE}
 
 
 def flow_words(lang: str) -> FlowWords:
-    if lang not in LANGUAGES:
-        raise UnknownName("language of pictures", lang, LANGUAGES)
-    return LANGUAGES[lang]
+    return catalogue(lang, LANGUAGES)
 
 
 def verdict(reading: Reading | None, words: FlowWords = ENGLISH) -> str:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from maskery.checkpoint.model import Model
+from maskery import arguments
+from maskery.checkpoint.load import AnyModel, model_of
 from maskery.explain.attention import Attention, attend
 from maskery.explain.words import HeadWords, words_of
 from maskery.picture import Picture
@@ -28,10 +29,18 @@ _FILTERS = {"AA": "A → A", "AB": "A → B", "BA": "B → A", "BB": "B → B"}
 
 
 def head_view(
-    model: Model, text: str, pair: str | None = None, layers: Sequence[int] | None = None, lang: str = "en"
+    model: AnyModel, text: str, pair: str | None = None, layers: Sequence[int] | None = None, lang: str = "en"
 ) -> Picture:
     """Attention of every head over a text, or over two as the model reads a pair; `layers` count from 1."""
-    return head_picture(attend(model, text, pair, layers), lang)
+    arguments.text("text", text)
+    if pair is not None:
+        arguments.text("pair", pair)
+    if layers is not None:
+        layers = [
+            arguments.count(f"layers[{number}]", each)
+            for number, each in enumerate(arguments.items("layers", layers, "a list of numbers: layers=[1, 2]"))
+        ]
+    return head_picture(attend(model_of(model), text, pair, layers), lang)
 
 
 def head_picture(attention: Attention, lang: str = "en") -> Picture:

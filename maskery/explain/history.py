@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery import arguments
 from maskery.errors import InputError
-from maskery.train.folder import RunFolder
+from maskery.train.folder import STATE, RunFolder
 from maskery.train.run import Run
 
 Source = str | Path | Run
@@ -65,10 +66,14 @@ X_AXES: dict[str, Callable[[History], Column]] = {
 
 def histories(runs: Source | Sequence[Source]) -> list[History]:
     """One or several runs; what is no run folder is refused."""
-    given = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
+    form = "a Run, the path of a run folder, or a list of them"
+    given = [runs] if isinstance(runs, (str, Path, Run)) else arguments.items("runs", runs, form)
     if not given:
         raise InputError("no run is given", repair="give the folder of a run")
-    paths = [each.path if isinstance(each, Run) else Path(each) for each in given]
+    paths = [
+        each.path if isinstance(each, Run) else arguments.path(f"runs[{number}]", each, form)
+        for number, each in enumerate(given)
+    ]
     names = distinct_names(paths)
     return [_history(name, path) for name, path in zip(names, paths, strict=True)]
 
@@ -87,10 +92,15 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 def _history(name: str, path: Path) -> History:
     folder = RunFolder(path)
-    if not folder.begun:
+    if not folder.begun and not is_trained(path):
         told = "is no run folder: recipe.toml or state.json is missing" if path.exists() else "no such folder"
         raise InputError(told, where=path, repair="give the folder that maskery pretrain wrote with --out")
     return History(name, folder, [line for line in folder.metrics() if {"step", "tokens"} <= line.keys()])
+
+
+def is_trained(path: Path) -> bool:
+    """Whether it is a run of `finetune` or `vectors train`: logged as any run, without a recipe."""
+    return (path / STATE).is_file() and RunFolder(path).metrics_file.is_file() and not (path / "recipe.toml").is_file()
 
 
 def require_updates(runs: Sequence[History]) -> Sequence[History]:
@@ -107,6 +117,8 @@ def require_updates(runs: Sequence[History]) -> Sequence[History]:
 
 def sums_differ(runs: Sequence[History]) -> bool:
     """Whether the loss of one run is another sum than that of another: not the same questions, or other weights."""
+    if not all(run.folder.begun for run in runs):
+        return False  # runs without a recipe have one objective each
     asked = [{name: each.weight for name, each in run.folder.recipe.objectives.items()} for run in runs]
     return any(other != asked[0] for other in asked)
 

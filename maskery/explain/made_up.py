@@ -58,7 +58,11 @@ def batch(recipe: Recipe, words: Tokenizer, seed: int) -> Batch:
     facts = CorpusFacts(words.vocabulary, words.specials, lambda: np.bincount(clean.ids), lambda: words.ordinary)
     keys = randomness.keys(seed, "flow", numbers)
     corruption = _without_similar(recipe.corruption)
-    rows, to_write = read_and_written(clean, recipe, corruption, keys, facts, words.specials)
+    return asked_about(recipe, *read_and_written(clean, recipe, corruption, keys, facts, words.specials), words)
+
+
+def asked_about(recipe: Recipe, rows: Rows, to_write: Rows | None, words: Tokenizer) -> Batch:
+    """Corrupted rows, and what a decoder reads, as a batch with the targets of the recipe."""
     asked = objectives_of(recipe.objectives)
     of_decoder = {name: each for name, each in asked.items() if to_write is not None and name in ASKED_OF_DECODER}
     others = {name: each for name, each in asked.items() if name not in of_decoder}

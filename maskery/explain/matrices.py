@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maskery.corpus.mixture import Corpora
+from maskery.corpus.mixture import AnyCorpora, corpus_of
 from maskery.explain.flow import Flow, flow_of
 from maskery.explain.flow_words import FlowWords, flow_words, verdict, why_two
 from maskery.explain.panels import Panel, panels, walk_text
@@ -13,7 +13,7 @@ from maskery.picture import Picture
 from maskery.picture.markup import Markup, joined, language, tag
 from maskery.picture.svg import Drawing, shortened, text_width
 from maskery.picture.theme import LIGHT
-from maskery.recipes.recipe import Recipe
+from maskery.recipes.recipe import AnyRecipe, recipe_of
 
 CELL, LABEL, TOP = 22, 110, 42
 """Of a matrix: side of a cell, widest label, height above the first line."""
@@ -23,9 +23,10 @@ HIGH, STEP = 24, 32
 """Of the row above the matrices: height of a box, from one line to the next."""
 
 
-def visibility(recipe: Recipe, corpus: Corpora | None = None, *, lang: str = "en") -> Picture:
+def visibility(recipe: AnyRecipe, corpus: AnyCorpora | None = None, *, lang: str = "en") -> Picture:
     """Who sees whom in a short row of the recipe, what each layer knows, and whether a question leaks."""
-    return flow_picture(flow_of(recipe, corpus, recipe.training.seed), lang=lang)
+    read = recipe_of(recipe)
+    return flow_picture(flow_of(read, None if corpus is None else corpus_of(corpus), read.training.seed), lang=lang)
 
 
 def flow_picture(flow: Flow, *, layers: bool = True, lang: str = "en") -> Picture:

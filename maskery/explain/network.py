@@ -11,15 +11,15 @@ from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 
+from maskery import arguments
 from maskery.checkpoint.heads import FIRST, POOLED
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.checkpoint.parts import Part
 from maskery.checkpoint.whole import Whole, whole_of
-from maskery.errors import InputError
 from maskery.explain.boxes import GAP, Box, Cells, Frame, Item, Line, arrow, draw_column, first_cell, heights
 from maskery.explain.network_words import NetworkWords, network_words
-from maskery.model.config import Shape
+from maskery.model.config import COUNTED, Shape
 from maskery.model.heads import TokenHead
 from maskery.objectives.config import OBJECTIVES
 from maskery.picture import Picture
@@ -38,10 +38,13 @@ def network(source: Model | Recipe | str | PathLike[str], vocabulary: int = VOCA
     if isinstance(source, (str, PathLike)):
         source = load(source) if Path(source).is_dir() else recipe(source)
     if not isinstance(source, (Model, Recipe)):
-        raise InputError(
-            f"there is no network to draw in a {type(source).__name__}",
-            repair='give a recipe, a model, the name of a recipe or a folder: maskery.explain.network("electra")',
+        raise arguments.wrong(
+            "source",
+            source,
+            "a recipe or a model",
+            'give a recipe, a model, the name of a recipe or a folder: maskery.explain.network("electra")',
         )
+    arguments.count("vocabulary", vocabulary)
     if isinstance(source, Model):
         return network_picture(whole_of(source, vocabulary), source.config.visibility, source.family, lang)
     return network_picture(whole_of(source, vocabulary), source, source.name, lang)
@@ -146,8 +149,7 @@ class _Painter:
             (self.once(Line(words.parts["attention"], size), parts["attention to the source"]), Line(words.looks)),
             "ngram",
         )
-        inner = words.inner.format(width=shape.width, inner=shape.feedforward, activation=shape.activation)
-        forward = Box((self.once(Line(words.parts["feedforward"], inner), parts["feed-forward"]),), "keep")
+        forward = Box((self.once(Line(words.parts["feedforward"], self.inner(shape)), parts["feed-forward"]),), "keep")
         heading = words.decoder.format(layers=shape.decoder)
         return Frame((embeddings, attention, across, forward), heading, gap=GAP, copies=1 if shape.decoder == 1 else 3)
 
@@ -173,12 +175,14 @@ class _Painter:
             boxes = [Box((Line(words.borrowed),), "similar", dashed=True)]
         else:
             sizes = {"tokens": shape.vocabulary, "segments": shape.segments, "tasks": shape.tasks}
-            sizes["positions"] = shape.max_length + shape.position_offset if shape.positions == "learned" else 0
+            sizes["positions"] = _positions(shape)
             lines = [Line(words.parts["embeddings"], strong=True)]
             for name in ("tokens", "positions", "segments", "tasks", "start", "norm"):
-                if name in parts and not (name == "positions" and shape.positions != "learned"):
+                if name in parts and not (name == "positions" and shape.positions not in COUNTED):
                     size = f"{sizes[name]:,} × {shape.embedding}" if name in sizes else ""
-                    lines.append(Line(words.parts[name], size, parts[name].count))
+                    # What a scheme has beside its positions is told where it acts, in attention.
+                    many = sizes[name] * shape.embedding if name == "positions" else parts[name].count
+                    lines.append(Line(words.parts[name], size, many))
             if shape.positions == "sinusoidal":
                 lines.insert(2, Line(words.parts["waves"]))
             boxes = [Box(tuple(lines), "similar")]
@@ -191,8 +195,7 @@ class _Painter:
         words, shape = self.words, whole.network.shape
         parts = {part.name: part for part in whole.parts() if part.of == "layers"}
         attention = Box((*self.attention(whole, parts["attention"]),), "ngram")
-        size = words.inner.format(width=shape.width, inner=shape.feedforward, activation=shape.activation)
-        forward = Box((self.once(Line(words.parts["feedforward"], size), parts["feed-forward"]),), "keep")
+        forward = Box((self.once(Line(words.parts["feedforward"], self.inner(shape)), parts["feed-forward"]),), "keep")
         norms = [parts[f"{half} norm"].each for half in ("attention", "feed-forward")]
         if shape.norm == "post":
             adds = [Box((Line(words.add_norm, "", each),), "random") for each in norms]
@@ -216,14 +219,23 @@ class _Painter:
         words, shape = self.words, whole.network.shape
         size = words.heads_of.format(heads=shape.heads, width=shape.width // shape.heads)
         lines = [self.once(Line(words.parts["attention"], size), part), Line(self.sight(shape))]
+        if local := sum(map(shape.is_local, range(shape.layers))):
+            whole_rows = shape.layers - local
+            lines.append(Line(words.windows.format(whole=whole_rows, layers=shape.layers, reach=shape.reach)))
         if shape.memory:
             lines.append(Line(words.remembers.format(memory=shape.memory)))
         if shape.positions in words.distances:
             tables = [each.count for each in whole.parts() if each.name == "positions" and each.of == "embeddings"]
-            said = words.distances[shape.positions].format(clip=shape.clip, buckets=shape.buckets)
+            said = words.distances[shape.positions].format(
+                clip=shape.clip, buckets=shape.buckets, theta=f"{shape.theta:,.0f}"
+            )
             sets = part.held if shape.positions == "shaw" else 1
-            lines.append(Line(said, "", tables[0] // sets if tables else None))
+            lines.append(Line(said, "", (tables[0] - _positions(shape) * shape.embedding) // sets if tables else None))
         return lines
+
+    def inner(self, shape: Shape) -> str:
+        said = self.words.gated if shape.gated else self.words.inner
+        return said.format(width=shape.width, inner=shape.feedforward, activation=shape.activation)
 
     def once(self, line: Line, part: Part) -> Line:
         """A line with the parameters of one layer; where only this half is shared, it says so."""
@@ -259,6 +271,11 @@ class _Painter:
         if isinstance(whole.heads[name], TokenHead) or name == "span_boundary":
             lines.append(Line(self.words.tied))
         return Box(tuple(lines), "mask")
+
+
+def _positions(shape: Shape) -> int:
+    """Positions that have a trained vector."""
+    return shape.max_length + shape.position_offset if shape.positions in COUNTED else 0
 
 
 def _about_rows(name: str) -> bool:

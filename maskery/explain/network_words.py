@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskery.errors import UnknownName
+from maskery.language import catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +20,10 @@ class NetworkWords:
     heads_of: str
     distances: dict[str, str]
     remembers: str
+    windows: str
     sees: dict[str, str]
     inner: str
+    gated: str
     add: str
     add_norm: str
     times: str
@@ -66,12 +68,16 @@ _EN = NetworkWords(
     tie="one and the same",
     heads_of="{heads} heads of {width}",
     remembers="and {memory} slots of the rows before",
+    windows="all of it in {whole} of {layers} layers, else {reach} slots to either side",
     distances={
         "nezha": "distances: fixed waves, clip {clip}",
         "shaw": "distances: trained, clip {clip}",
         "t5": "distances: {buckets} buckets",
+        "mpnet": "distances: {buckets} buckets",
         "xl": "distances: waves times a matrix, of all layers",
         "xlnet": "distances and segments, of all layers",
+        "rotary": "distances: queries and keys are turned, base {theta}",
+        "disentangled": "distances: {buckets} buckets a side, of all layers",
     },
     sees={
         "full": "every slot sees every slot",
@@ -84,6 +90,7 @@ _EN = NetworkWords(
         "mixture": "sees, by row: {shares}",
     },
     inner="{width} → {inner} → {width}, {activation}",
+    gated="{width} → 2 × {inner} → {width}, {activation} as a gate",
     add="add",
     add_norm="add & norm",
     times="× {layers}",
@@ -144,12 +151,16 @@ _ZH = NetworkWords(
     tie="同一份参数",
     heads_of="{heads} 个头，每个 {width}",
     remembers="以及前面各行的 {memory} 个位置",
+    windows="{layers} 层中有 {whole} 层看全部，其余各层只看两侧各 {reach} 个位置",
     distances={
         "nezha": "距离：固定的正弦波，截断于 {clip}",
         "shaw": "距离：可训练，截断于 {clip}",
         "t5": "距离：{buckets} 个桶",
+        "mpnet": "距离：{buckets} 个桶",
         "xl": "距离：正弦波乘矩阵，各层合计",
         "xlnet": "距离与段，各层合计",
+        "rotary": "距离：旋转查询和键，底数 {theta}",
+        "disentangled": "距离：每侧 {buckets} 个桶，各层合计",
     },
     sees={
         "full": "每个位置都看得到所有位置",
@@ -162,6 +173,7 @@ _ZH = NetworkWords(
         "mixture": "按行混合：{shares}",
     },
     inner="{width} → {inner} → {width}，{activation}",
+    gated="{width} → 2 × {inner} → {width}，{activation} 门控",
     add="相加",
     add_norm="相加与归一化",
     times="× {layers}",
@@ -201,7 +213,4 @@ _LANGUAGES = {"en": _EN, "zh": _ZH}
 
 
 def network_words(lang: str) -> NetworkWords:
-    name = lang.partition("-")[0]
-    if name not in _LANGUAGES:
-        raise UnknownName("language of pictures", lang, _LANGUAGES)
-    return _LANGUAGES[name]
+    return catalogue(lang, _LANGUAGES)

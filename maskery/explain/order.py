@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import torch
 
+from maskery import arguments
 from maskery.batches import Batch
 from maskery.errors import InputError
 from maskery.explain.flow_words import flow_words, why_two
 from maskery.explain.matrices import picture_of
 from maskery.explain.sights import Drawn, Side, loss_of, two_streams
+from maskery.model.config import Architecture
 from maskery.model.visibility import Permuted
 from maskery.picture import Picture
 from maskery.picture.markup import tag
@@ -32,13 +34,19 @@ def order_of(tokens: Sequence[str], order: Sequence[int], layers: int = 3) -> Si
     turns = [list(order).index(slot) + 1 for slot in range(1, len(tokens) + 1)]
     one = _row(turns)
     every = torch.arange(len(tokens))
-    sights = two_streams(Permuted(), one, tokens, every, layers)
+    sights = two_streams(Permuted(), one, tokens, every, Architecture(layers=layers))
     return Side("", tuple(tokens), asked=tuple(tokens), order=tuple(turns), sights=sights, first=1)
 
 
 def order(tokens: Sequence[str], order: Sequence[int], *, layers: int = 3, lang: str = "en") -> Picture:
     """Who sees whom when tokens are predicted in an order of their own: `order(["a", "b", "c"], [3, 1, 2])`."""
-    words, side = flow_words(lang), order_of(tokens, order, layers)
+    tokens = arguments.items("tokens", tokens, 'a list of tokens: ["a", "b", "c"]')
+    order = [
+        arguments.count(f"order[{number}]", each, 0)
+        for number, each in enumerate(arguments.items("order", order, "a list of places: [3, 1, 2]"))
+    ]
+    arguments.count("layers", layers)
+    words, side = flow_words(lang), order_of([arguments.text("a token", each) for each in tokens], order, layers)
     loss = loss_of(side)
     told = [] if loss is None else [tag("p", why_two(loss, words))]
     title = words.order_title.format(order=" → ".join(map(str, order)))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from maskery import randomness
-from maskery.corpus.encode import encode
-from maskery.corpus.mixture import Corpora, Mixture
+from maskery import arguments, randomness
+from maskery.corpus.encode import Flag
+from maskery.corpus.mixture import AnyCorpora, Corpora, corpus_of
 from maskery.corpus.store import CorpusFacts
 from maskery.corruption.config import CorruptionConfig, SpanConfig
 from maskery.corruption.corrupt import corrupt
 from maskery.edit import Edit
 from maskery.errors import InputError, RecipeError
 from maskery.explain.chips import STYLE, chips, legend
+from maskery.explain.own_row import copies, frame_of, own_row, read_texts
 from maskery.explain.words import Words, words_of
 from maskery.feed import require_words
 from maskery.inspection.words import word_numbers
@@ -24,14 +25,14 @@ from maskery.knowledge.config import SYNONYM_FILES
 from maskery.knowledge.load import similar_words
 from maskery.picture import Picture
 from maskery.picture.markup import Markup, joined, tag
-from maskery.recipes.recipe import Recipe
+from maskery.recipes.recipe import AnyRecipe, Recipe, recipe_of
 from maskery.rows.ragged import Rows
 from maskery.text.tokenizer import Tokenizer
-from maskery.text.words import segmenter
 
-LONGEST = 128
-"""Tokens of a sentence."""
 MOST_DRAWS = 100
+DRAWS = "maskings"
+"""The stream of the draws of a sentence."""
+_MARKS = {"phrase": "phrases", "entity": "entities"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,8 @@ class Masking:
     config: CorruptionConfig
     rows: Rows
     """A row for each draw."""
+    marks: frozenset[str]
+    """phrases, entities: what the corpus marks."""
 
     def described(self, words: Words) -> str:
         config, moved = self.config, self._moved(words)
@@ -51,7 +54,14 @@ class Masking:
         when = words.dynamic if config.when == "dynamic" else words.static
         unit = config.unit + ("" if config.span.law == "single" else words.spans.format(law=_law(config.span)))
         told = words.corrupted.format(rate=config.rate, of=config.of, unit=unit, shares=shares, when=when)
-        return told + moved + (words.unmarked if config.unit in ("phrase", "entity") else "")
+        return told + moved + self._unmarked(words)
+
+    def _unmarked(self, words: Words) -> str:
+        """Why a unit that the corpus marks is nothing but a word here."""
+        first = {"phrase": Flag.PHRASE, "entity": Flag.ENTITY}.get(self.config.unit)
+        if first is None or (self.rows.flags & first).any():
+            return ""
+        return words.unfound if _MARKS[self.config.unit] in self.marks else words.unmarked
 
     def _moved(self, words: Words) -> str:
         """What is done besides to what was not chosen."""
@@ -69,6 +79,7 @@ class Masking:
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
     text: str
+    pair: str | None
     tokenizer: Tokenizer
     plain_rows: Rows
     """One row, not corrupted."""
@@ -79,9 +90,10 @@ class Sentence:
         return {Edit(code) for masking in self.maskings for code in np.unique(masking.rows.edit)}
 
     def plain(self) -> dict[str, Any]:
-        """As JSON: the tokens, the number of each one's word (-1: [CLS] and [SEP]), and all draws of every recipe."""
+        """As JSON: the tokens, the number of each one's word (-1: special tokens), and all draws of every recipe."""
         return {
             "text": self.text,
+            **({} if self.pair is None else {"pair": self.pair}),
             "tokens": self.tokenizer.tokens(self.plain_rows.ids),
             "words": word_numbers(self.plain_rows).tolist(),
             "recipes": {masking.name: self._draws(masking) for masking in self.maskings},
@@ -116,18 +128,32 @@ class Sentence:
 
 
 def maskings(
-    recipes: Sequence[Recipe] | Mapping[str, Recipe],
-    source: Corpora | Tokenizer,
+    recipes: Sequence[AnyRecipe] | Mapping[str, AnyRecipe],
+    source: AnyCorpora | Tokenizer,
     text: str,
     draws: int = 3,
     seed: int = 0,
     lang: str = "en",
+    pair: str | None = None,
 ) -> Picture:
-    """How several recipes treat one sentence, each drawn `draws` times. A mapping gives the recipes other names.
+    """How several recipes treat one sentence, or a pair of them, each drawn `draws` times. A mapping gives the recipes
+    other names.
 
-    Words are found as the corpus found them; with a tokenizer alone, automatically.
+    Words, phrases and entities are found as the corpus found them; with a tokenizer alone, words automatically.
     """
-    return masked_sentence(recipes, source, text, draws, seed).picture(lang)
+    arguments.text("text", text)
+    arguments.count("draws", draws)
+    named = recipes if isinstance(recipes, Mapping) else dict(enumerate(_listed(recipes)))
+    read = {name: recipe_of(each, f"recipes[{name!r}]") for name, each in named.items()}
+    given = source if isinstance(source, Tokenizer) else corpus_of(source, "source")
+    return masked_sentence(
+        {str(name): each for name, each in read.items()} if isinstance(recipes, Mapping) else list(read.values()),
+        given, text, draws, seed, pair=pair,
+    ).picture(lang)  # fmt: skip
+
+
+def _listed(recipes: object) -> list[AnyRecipe]:
+    return arguments.items("recipes", recipes, 'a list of recipes or of their names: ["bert", "bert-wwm"]')
 
 
 def masked_sentence(
@@ -137,6 +163,7 @@ def masked_sentence(
     draws: int = 3,
     seed: int = 0,
     step: int | None = None,
+    pair: str | None = None,
 ) -> Sentence:
     """The sentence under every recipe: at a step of training, or else in each of its stages."""
     named = recipes if isinstance(recipes, Mapping) else {each.name: each for each in recipes}
@@ -145,19 +172,20 @@ def masked_sentence(
     if not 1 <= draws <= MOST_DRAWS:
         raise InputError(f"{draws} draws of a sentence", repair=f"draw it 1 to {MOST_DRAWS} times")
     tokenizer = source if isinstance(source, Tokenizer) else source.tokenizer
-    facts = _facts(source) if isinstance(source, Tokenizer) else source.facts
-    plain = _row(text, source, tokenizer)
-    keys = randomness.keys(seed, "maskings", np.arange(draws))
+    facts = facts_of(source) if isinstance(source, Tokenizer) else source.facts
+    texts = read_texts(text, pair, source)
+    plain = own_row(texts, tokenizer, frame_of(list(named.values())))
+    keys = randomness.keys(seed, DRAWS, np.arange(draws))
     found: list[Masking] = []
     for name, recipe in named.items():
-        _require_synonyms(name, recipe)
+        require_synonyms(name, recipe)
         if not isinstance(source, Tokenizer):
             require_words(recipe, source)
         similar = similar_words(recipe.knowledge, tokenizer) if recipe.corruption.replace.similar else None
-        for stage, config in _stages(recipe, step):
-            rows = corrupt(_copies(plain, draws), config, keys, facts, similar)
-            found.append(Masking(name=name + stage, config=config, rows=rows))
-    return Sentence(text=text, tokenizer=tokenizer, plain_rows=plain, maskings=tuple(found))
+        for stage, config in stages_of(recipe, step):
+            rows = corrupt(copies(plain, draws), config, keys, facts, similar)
+            found.append(Masking(name=name + stage, config=config, rows=rows, marks=texts.marks))
+    return Sentence(text=text, pair=pair, tokenizer=tokenizer, plain_rows=plain, maskings=tuple(found))
 
 
 def _law(span: SpanConfig) -> str:
@@ -170,7 +198,7 @@ def _law(span: SpanConfig) -> str:
     return f"{span.law} {numbers.get(span.law, '')}".strip()
 
 
-def _stages(recipe: Recipe, step: int | None) -> Iterator[tuple[str, CorruptionConfig]]:
+def stages_of(recipe: Recipe, step: int | None) -> Iterator[tuple[str, CorruptionConfig]]:
     """What is added to the recipe's name, and the corruption: of the step's stage, or of each."""
     config, stages = recipe.corruption, recipe.corruption.stages
     if not stages or step is not None:
@@ -180,7 +208,7 @@ def _stages(recipe: Recipe, step: int | None) -> Iterator[tuple[str, CorruptionC
         yield f" {number}/{len(stages)} {stage.unit}", config.model_copy(update={"unit": stage.unit, "stages": ()})
 
 
-def _require_synonyms(name: str, recipe: Recipe) -> None:
+def require_synonyms(name: str, recipe: Recipe) -> None:
     if recipe.corruption.rate > 0 and recipe.corruption.replace.similar > 0 and not recipe.knowledge.synonyms:
         raise RecipeError(
             f"{name} puts words of like meaning in place of others, but knowledge.synonyms names no file of them",
@@ -189,47 +217,7 @@ def _require_synonyms(name: str, recipe: Recipe) -> None:
         )
 
 
-def _row(text: str, source: Corpora | Tokenizer, tokenizer: Tokenizer) -> Rows:
-    """The text in its frame."""
-    piece = encode(" ".join(text.split()), tokenizer, _segmenter(source))
-    size = len(piece.tokens) + 2
-    if not 3 <= size <= LONGEST + 2:
-        raise InputError(f"the text has {size - 2} tokens", repair=f"give a sentence of 1 to {LONGEST} tokens")
-    ids = np.concatenate(([tokenizer.specials.cls], piece.tokens, [tokenizer.specials.sep])).astype(np.int32)
-    special = np.zeros(size, dtype=bool)
-    special[[0, -1]] = True
-    return Rows(
-        number=np.zeros(1, dtype=np.int64),
-        start=np.array([0, size]),
-        ids=ids,
-        original=ids.copy(),
-        flags=np.concatenate(([0], piece.flags, [0])).astype(np.uint8),
-        special=special,
-        segment=np.zeros(size, dtype=np.uint8),
-        document=np.zeros(size, dtype=np.int32),
-        edit=np.zeros(size, dtype=np.uint8),
-        label=np.full(1, -1),
-    )
-
-
-def _copies(row: Rows, copies: int) -> Rows:
-    slots = ("ids", "original", "flags", "special", "segment", "document", "edit")
-    return replace(
-        row,
-        number=np.arange(copies),
-        start=np.arange(copies + 1) * len(row.ids),
-        label=np.full(copies, -1),
-        **{name: np.tile(getattr(row, name), copies) for name in slots},
-    )
-
-
-def _segmenter(source: Corpora | Tokenizer) -> Any:
-    if isinstance(source, Tokenizer):
-        return segmenter("auto")
-    return (source.parts[0] if isinstance(source, Mixture) else source).segmenter
-
-
-def _facts(tokenizer: Tokenizer) -> CorpusFacts:
+def facts_of(tokenizer: Tokenizer) -> CorpusFacts:
     """Without a corpus every ordinary piece counts as seen once."""
     size = tokenizer.vocabulary
 

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from maskery.batches import Batch
-from maskery.model.config import Mode
+from maskery.model.config import Architecture, Mode
 from maskery.model.flow import (
     behind_memory,
+    by_layer,
     reach,
     reach_one_stream,
     reach_source,
@@ -148,7 +149,7 @@ def loss_of(side: Side) -> Loss | None:
 
 
 def two_streams(
-    visibility: Visibility, one: Batch, tokens: Sequence[str], asked: Tensor, layers: int, before: int = 0
+    visibility: Visibility, one: Batch, tokens: Sequence[str], asked: Tensor, shape: Architecture, before: int = 0
 ) -> tuple[Sight, Sight, Sight]:
     """Of a single row: what content sees, what the query stream sees, and what one stream would make of it; `asked`
     are the slots that have a query."""
@@ -157,14 +158,16 @@ def two_streams(
     has_query = torch.zeros(len(tokens), dtype=torch.bool)
     has_query[asked] = True
     query = query & has_query.unsqueeze(1)
-    square, size = behind_memory(content), before + len(tokens)
+    layers = shape.layers
+    square = [behind_memory(each) for each in by_layer(content, shape)]
+    queries = by_layer(query, shape)
     wide = torch.cat((torch.zeros(before, dtype=torch.bool), has_query))
-    alone = reach_one_stream(square, torch.cat((torch.eye(before, size, dtype=torch.bool), query)), wide, layers)
+    alone = reach_one_stream(square, [behind_memory(each) for each in queries], wide, layers)
     read = tuple(tokens)
     seen = torch.where(has_query.unsqueeze(1), query, content)
     return (
         Sight("own", read, content, tuple(known[before:] for known in reach(square, layers))),
-        Sight("query", read, query, tuple(reach_two_streams(square, query, layers))),
+        Sight("query", read, query, tuple(reach_two_streams(square, queries, layers))),
         Sight("one_stream", read, seen, tuple(known[before:] for known in alone)),
     )
 
@@ -177,7 +180,7 @@ def drawn_row(system: System, batch: Batch, row: int, tokenizer: Tokenizer, thei
     sides = [encoder]
     if network.decoder is not None and batch.decoder is not None:
         side = _side(system, network.decoder, batch.decoder, row, theirs, "decoder")
-        sides.append(_looking_at(side, encoder, network.decoder.shape.layers))
+        sides.append(_looking_at(side, encoder, network.decoder.shape))
     return Drawn("" if mode is None else Mode(int(mode[row, 0])).kind, tuple(sides), memory)
 
 
@@ -188,10 +191,10 @@ def _side(system: System, stack: Stack, batch: Batch, row: int, tokenizer: Token
     before = 0 if name == "decoder" else min(REMEMBERED, stack.shape.memory)
     order = one.slots.get("order")
     if stack.shape.streams == 2 and one.asked is not None:
-        sights: tuple[Sight, ...] = two_streams(visibility, one, tokens, one.asked, layers, before)
+        sights: tuple[Sight, ...] = two_streams(visibility, one, tokens, one.asked, stack.shape, before)
     else:
         visible = visible_row(visibility, one, 0, before=before)
-        known = reach(behind_memory(visible), layers)
+        known = reach([behind_memory(each) for each in by_layer(visible, stack.shape)], layers)
         sights = (Sight("own", tokens, visible, tuple(each[before:] for each in known)),)
     return Side(
         name=name,
@@ -202,11 +205,11 @@ def _side(system: System, stack: Stack, batch: Batch, row: int, tokenizer: Token
     )
 
 
-def _looking_at(side: Side, source: Side, layers: int) -> Side:
+def _looking_at(side: Side, source: Side, shape: Architecture) -> Side:
     """A decoder that looks at all of its source."""
-    own, last = side.sights[0].visible, source.sights[0].layers[-1]
+    own, last = by_layer(side.sights[0].visible, shape), source.sights[0].layers[-1]
     across = torch.ones(len(side.tokens), len(source.tokens), dtype=torch.bool)
-    known = reach_source(own, across, last[:, last.shape[1] - len(source.tokens) :], layers)
+    known = reach_source(own, across, last[:, last.shape[1] - len(source.tokens) :], shape.layers)
     sight = Sight("source", source.tokens, across, tuple(known))
     return Side(side.name, side.tokens, side.asked, side.order, (*side.sights, sight))
 

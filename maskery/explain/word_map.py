@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery import arguments
 from maskery.explain.plot import wrapped
 from maskery.explain.words import words_of
 from maskery.picture import Picture
 from maskery.picture.svg import SHAPES, Drawing, text_width
 from maskery.picture.theme import LIGHT, SERIES_LIGHT
 from maskery.words.plane import NEAR, Plane, plane
-from maskery.words.vectors import WordVectors
+from maskery.words.vectors import AnyVectors, vectors_of
 
 WIDTH, HEIGHT, EDGE = 860, 560, 24
 _LINE = 15
@@ -27,8 +28,12 @@ class _Box(NamedTuple):
     bottom: float
 
 
-def word_map(vectors: WordVectors, words: Sequence[str], near: int = NEAR, lang: str = "en") -> Picture:
+def word_map(vectors: AnyVectors, words: Sequence[str], near: int = NEAR, lang: str = "en") -> Picture:
     """Chosen words, each with its `near` neighbours, on the plane that keeps most of their differences."""
+    vectors = vectors_of(vectors)
+    chosen = arguments.items("words", words, 'a list of words: ["cat", "dog"]')
+    words = [arguments.text(f"words[{number}]", each) for number, each in enumerate(chosen)]
+    arguments.count("near", near, 0)
     return map_picture(plane(vectors, words, near), lang)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from maskery.edit import Edit
-from maskery.errors import UnknownName
+from maskery.language import catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,8 @@ class Words:
     unchosen: str
     untouched: str
     unmarked: str
-    """Why a unit that the corpus marks is a word here."""
+    """Why a unit that a corpus marks is a word here: the corpus has no marks, or none of them is in the text."""
+    unfound: str
     maskings: str
     maskings_note: str
     word_map: str
@@ -76,6 +77,7 @@ class Words:
     last_comma: str
     stop: str
     """What parts two sentences."""
+    full_stop: str
 
     def listed(self, names: Sequence[str]) -> str:
         return names[0] if len(names) == 1 else self.comma.join(names[:-1]) + self.last_comma + names[-1]
@@ -131,7 +133,8 @@ _EN = Words(
     static="drawn once for each copy of the text",
     unchosen="nothing is chosen",
     untouched="nothing is corrupted",
-    unmarked="; a text of one's own has no marks, so its words are taken",
+    unmarked="; the corpus has no marks of this kind (maskery corpus mark), so words are taken",
+    unfound="; nothing in the text is marked in the corpus, so words are taken",
     maskings="One sentence, several maskings",
     maskings_note="Every recipe was given the same draws, so that only what it makes of them differs.",
     word_map="Words near {words}",
@@ -148,6 +151,7 @@ _EN = Words(
     comma=", ",
     last_comma=" and ",
     stop=" ",
+    full_stop=".",
 )
 _ZH = Words(
     heads=HeadWords(
@@ -174,31 +178,32 @@ _ZH = Words(
         nothing="这里没有",
     ),
     edits={
-        Edit.MASK: "藏住：读到的是掩码",
+        Edit.MASK: "掩盖：读到的是 [MASK]",
         Edit.RANDOM: "换成随机的 token",
-        Edit.KEEP: "选中但保留：会被问到，读到的仍是原样",
+        Edit.KEEP: "选中但保留原样：仍是预测目标",
         Edit.SIMILAR: "换成相近的词",
         Edit.UNMATCHED: "换成随机的词，因为不知道有相近的词",
         Edit.SHUFFLED: "换了位置",
         Edit.INFILLED: "整个片段只用一个掩码",
-        Edit.NGRAM: "随整个 n-gram 一起藏住：要把它和别的 n-gram 区分开",
+        Edit.NGRAM: "随整个 n-gram 一起掩盖：要把它和别的 n-gram 区分开",
     },
     was="原来",
     now="现在",
     kept="保留",
     epoch="第 {number} 轮",
     copy="副本 {number}",
-    corrupted="{of} 的 {rate:.0%}，单位 {unit}：{shares}；{when}",
+    corrupted="按 {of} 计 {rate:.0%}，单位 {unit}：{shares}；{when}",
     spans="，成段（{law}）",
     shuffled="；{rate:.0%} 的 {size} 元连续片段被打乱",
     permuted="；句子顺序随机",
     rotated="；{rate:.0%} 的段落被轮转",
-    hidden_run="；连续 {shortest} 到 {longest} 个词整体遮住一处",
+    hidden_run="；连续 {shortest} 到 {longest} 个词整体掩盖一处",
     dynamic="每一轮重新抽取",
     static="文本的每个副本只抽取一次",
     unchosen="不选任何位置",
-    untouched="不做任何破坏",
-    unmarked="；自己给的文本没有这种标记，所以按词处理",
+    untouched="不加噪",
+    unmarked="；语料没有这类标注（maskery corpus mark），所以按词处理",
+    unfound="；文本中没有语料标注过的内容，所以按词处理",
     maskings="同一句话，几种掩码",
     maskings_note="每个配方用的是同样的随机数，所以不同之处只来自配方本身。",
     word_map="{words} 附近的词",
@@ -207,21 +212,18 @@ _ZH = Words(
     curves="{runs} 的 {units}",
     axes={"steps": "步数（steps）", "tokens": "token 数", "seconds": "训练时间"},
     faint="淡线：每次更新。粗线：在约 {over} 次更新上平滑。",
-    points="点：留出的文本。",
-    held_out="{label}，留出文本，{x}：",
+    points="点：验证集。",
+    held_out="{label}，验证集，{x}：",
     lacking="没有 {metric}：{runs}。",
-    different_sums="这几次训练问的问题不同，损失是不同的和。",
-    gaps="断开处：{missing} 个值不是数。",
+    different_sums="这几次训练的预训练任务不同，损失是不同的和。",
+    gaps="断开处：{missing} 个 NaN。",
     comma="、",
     last_comma="、",
     stop="",
+    full_stop="。",
 )
 _LANGUAGES = {"en": _EN, "zh": _ZH}
 
 
 def words_of(lang: str) -> Words:
-    """The words of a language; a region behind it plays no part (zh-Hans)."""
-    name = lang.partition("-")[0]
-    if name not in _LANGUAGES:
-        raise UnknownName("language of pictures", lang, _LANGUAGES)
-    return _LANGUAGES[name]
+    return catalogue(lang, _LANGUAGES)

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from maskery.model import kernels
 from maskery.model.blocks import asking_of, exact
 from maskery.model.config import Shape
+from maskery.model.crosswise import CrossedAttention
+from maskery.model.disentangled import Disentangled
 from maskery.model.distances import DistanceAttention
 from maskery.model.dropout import level
 from maskery.model.layout import Group, Layout
@@ -25,6 +27,7 @@ from maskery.model.past import Cache, from_the_right, joined, lengths_of
 from maskery.model.plan import AttentionPlan
 from maskery.model.positions import PositionScheme
 from maskery.model.relative import Relative
+from maskery.model.rotary import Rotary, turned
 from maskery.model.selection import Selection
 from maskery.model.streams import StreamAttention
 from maskery.model.xl import XL
@@ -32,7 +35,28 @@ from maskery.model.xl import XL
 
 def _kernel(group: Group, plan: AttentionPlan, scheme: PositionScheme, device: torch.device) -> str:
     by_distance = scheme.by_distance and device.type == "cpu" and plan.counting
-    return kernels.choose(group.length, device, plan.dropout, scheme.in_attention, plan.capture, by_distance)
+    acts = scheme.in_attention and not scheme.turns_only
+    if isinstance(scheme, Disentangled) and device.type == "cpu" and plan.counting and not plan.capture:
+        return "crossed"
+    return kernels.choose(group.length, device, plan.dropout, acts, plan.capture, by_distance)
+
+
+def _turned(
+    x: Tensor, width: int, plan: AttentionPlan, scheme: PositionScheme, layer: int, some: Tensor | None = None
+) -> Tensor:
+    """(N,D') queries and keys in the first `width` columns, turned where the scheme does so; `some`: which slots."""
+    if not isinstance(scheme, Rotary) or plan.positions is None:
+        return x
+    base = scheme.bases[layer]
+    if base not in plan.waves:
+        plan.waves[base] = scheme.waves(layer, plan.positions)
+    waves = plan.waves[base]
+    return turned(x, waves if some is None else waves.of(some), scheme.head, width)
+
+
+def _left(scheme: PositionScheme) -> PositionScheme | None:
+    """What acts in attention on slots that are turned."""
+    return None if scheme.turns_only else scheme
 
 
 class Attention(nn.Module):
@@ -89,6 +113,7 @@ class Attention(nn.Module):
             return self._selected(x, plan, scheme, layer, selection), None
         quick = plan.quick(layer)
         qkv = self.project(x, 0, 3) if quick is None else quick.inputs(x)
+        qkv = _turned(qkv, 2 * x.shape[1], plan, scheme, layer)
         names = {_kernel(group, plan, scheme, x.device) for group in plan.layout.groups}
         if names <= {"packed"} and not plan.capture:
             blocks = plan.blocks(self.heads)
@@ -109,6 +134,12 @@ class Attention(nn.Module):
                 plan.allowed,
                 self.heads,
                 plan.dropout,
+            )
+            return mixed, None
+        if names == {"crossed"} and isinstance(scheme, Disentangled):
+            table = scheme.along(plan.layout.groups[-1].length, qkv, self.project)
+            mixed = CrossedAttention.apply(  # type: ignore[no-untyped-call]
+                qkv, *table, plan.layout.groups, plan.allowed, self.heads, scheme.scale, plan.dropout
             )
             return mixed, None
         return self._by_group(qkv, plan, scheme, layer)
@@ -224,7 +255,7 @@ class Attention(nn.Module):
             return kernels.sdpa(q, k, v, meeting.allowed), q
         if kernel == "flex":
             return kernels.flex(q, k, v, meeting.predicate), q
-        return kernels.explicit(q, k, v, meeting.allowed, plan.dropout, scheme, layer, meeting.places)
+        return kernels.explicit(q, k, v, meeting.allowed, plan.dropout, scheme, layer, meeting.places, self.project)
 
     def _past(self, plan: AttentionPlan, layer: int, remembered: Tensor | None) -> tuple[Tensor, Tensor] | None:
         """(B,H,S,K) keys and values in front of the rows."""
@@ -259,12 +290,14 @@ class Attention(nn.Module):
         self, x: Tensor, plan: AttentionPlan, scheme: PositionScheme, layer: int, selection: Selection
     ) -> Tensor:
         queries = self.project(x.index_select(0, selection.index), 0, 1)
-        kv = self.project(x, 1, 3)
+        queries = _turned(queries, x.shape[1], plan, scheme, layer, selection.index)
+        kv = _turned(self.project(x, 1, 3), x.shape[1], plan, scheme, layer)
         allowed = [
             None if mask is None else mask.gather(2, slots[:, None, :, None].expand(-1, -1, -1, mask.shape[3]))
             for mask, slots in zip(plan.allowed, selection.slots, strict=True)
         ]
-        if x.device.type == "cpu" and not scheme.in_attention:
+        left = _left(scheme)
+        if x.device.type == "cpu" and (left is None or not left.in_attention):
             blocks = plan.blocks(self.heads)
             asking = asking_of(blocks, selection.groups) if all(mask is None for mask in allowed) else None
             if asking is None:
@@ -280,7 +313,7 @@ class Attention(nn.Module):
             q = kernels.split_heads(queries[ask.start : ask.stop], group.rows, 1, self.heads)[0]
             k, v = kernels.split_heads(kv[group.start : group.stop], group.rows, 2, self.heads).unbind()
             places = plan.content[number].places.of(selection.slots[number])
-            out, _ = kernels.explicit(q, k, v, allowed[number], plan.dropout, scheme, layer, places)
+            out, _ = kernels.explicit(q, k, v, allowed[number], plan.dropout, left, layer, places, self.project)
             parts.append(out.transpose(1, 2).reshape(ask.rows * ask.length, -1))
         return torch.cat(parts)
 
@@ -292,12 +325,16 @@ class Attention(nn.Module):
             group, allowed = meeting.keys, meeting.allowed
             q, k, v = kernels.split_heads(qkv[group.start : group.stop], group.rows, 3, self.heads).unbind()
             kernel = _kernel(group, plan, scheme, q.device)
-            if kernel == "sdpa" or (kernel == "packed" and plan.dropout == 0):
+            if kernel == "sdpa" and meeting.reach is not None:
+                out = kernels.windowed(q, k, v, meeting.reach)
+            elif kernel == "sdpa" or (kernel == "packed" and plan.dropout == 0):
                 out = kernels.sdpa(q, k, v, allowed)
             elif kernel == "flex":
                 out = kernels.flex(q, k, v, meeting.predicate)
             else:
-                out, weights = kernels.explicit(q, k, v, allowed, plan.dropout, scheme, layer, meeting.places)
+                out, weights = kernels.explicit(
+                    q, k, v, allowed, plan.dropout, _left(scheme), layer, meeting.places, self.project
+                )
                 captured.append(weights)
             parts.append(out.transpose(1, 2).reshape(group.rows * group.length, -1))
         if not parts:  # every row is empty

@@ -35,6 +35,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def gated(name: str) -> Callable[[Tensor], Tensor]:
+    """(N,2F) -> (N,F): the activation of the first half times the second."""
+    activation = ACTIVATIONS[name]
+
+    def both(x: Tensor) -> Tensor:
+        inner, gate = x.chunk(2, -1)
+        return activation(inner) * gate
+
+    return both
+
+
 class Block(nn.Module):
     def __init__(self, shape: Shape, layer: int, lender: Block | None = None, *, across: bool = False) -> None:
         """`lender` is the first layer of the group, if this is a later one of a group that shares weights; `across`:
@@ -42,23 +53,26 @@ class Block(nn.Module):
         super().__init__()
         self.layer = layer
         self.before = shape.norm == "pre"
+        self.local = shape.is_local(layer)
         self.dropout = shape.dropout
-        self.activation = ACTIVATIONS[shape.activation]
+        self.activation = gated(shape.activation) if shape.gated else ACTIVATIONS[shape.activation]
         mixes = lender if lender is not None and shape.share in ("all", "attention") else None
         turns = lender if lender is not None and shape.share in ("all", "feedforward") else None
         # In a tuple, because a module held as an attribute would be counted as this layer's own.
         self._halves = (mixes, turns)
         if mixes is None:
             self.attention = Attention(shape)
-            self.attention_norm = Norm(shape.width, shape.eps)
+            normed = layer > 0 or shape.first_norm
+            self.attention_norm = Norm(shape.width, shape.eps, bias=shape.norm_bias) if normed else None
         self.across = across
         if across and mixes is None:
             self.source = Attention(shape)
-            self.source_norm = Norm(shape.width, shape.eps)
+            self.source_norm = Norm(shape.width, shape.eps, bias=shape.norm_bias)
         if turns is None:
-            self.up = Linear(shape.width, shape.feedforward)
-            self.down = Linear(shape.feedforward, shape.width)
-            self.feedforward_norm = Norm(shape.width, shape.eps)
+            bias, inner = shape.feedforward_bias, shape.feedforward
+            self.up = Linear(shape.width, 2 * inner if shape.gated else inner, bias=bias)
+            self.down = Linear(inner, shape.width, bias=bias)
+            self.feedforward_norm = Norm(shape.width, shape.eps, bias=shape.norm_bias)
 
     @property
     def lenders(self) -> tuple[Block, ...]:
@@ -70,6 +84,10 @@ class Block(nn.Module):
         """The layers that own what this one mixes and turns with: itself, or its lenders."""
         mixes, turns = self._halves
         return mixes or self, turns or self
+
+    def normed(self, x: Tensor) -> Tensor:
+        """By the norm of attention, which the first layer may not have."""
+        return x if self.attention_norm is None else self.attention_norm(x)
 
     def forward(
         self,
@@ -84,21 +102,23 @@ class Block(nn.Module):
         A second stream lies behind the slots of the first and goes the same way."""
         p = self.dropout if self.training else 0.0
         mixing, turning = self.halves
-        read = mixing.attention_norm(x) if self.before else x
+        plan = plan.of_layer(self.local)
+        read = mixing.normed(x) if self.before else x
         before = self._remembered(plan, mixing)
         mixed, weights = mixing.attention(read, plan, scheme, self.layer, selection, before)
         if selection is not None:
             first = x.index_select(0, selection.index)
             x = torch.cat((first, x[plan.layout.count :])) if plan.second else first
-        x = add_dropout(x, mixed, p)
+        slots = plan.layout.count if selection is None and not plan.second else None
+        x = add_dropout(x, mixed, p, slots)
         if not self.before:
-            x = mixing.attention_norm(x)
+            x = mixing.normed(x)
         if source is not None:
             x = self._look(x, mixing, plan, source, p)
         read = turning.feedforward_norm(x) if self.before else x
         quick = plan.quick(self.layer)
         turned = turning.down(self.activation(turning.up(read))) if quick is None else quick.down(quick.up(read))
-        x = add_dropout(x, turned, p)
+        x = add_dropout(x, turned, p, slots)
         return (x if self.before else turning.feedforward_norm(x)), weights
 
     def _remembered(self, plan: AttentionPlan, mixing: Block) -> Tensor | None:
@@ -106,7 +126,7 @@ class Block(nn.Module):
         if not isinstance(plan.past, Memory):
             return None
         states = plan.past.states[self.layer].to(mixing.attention.inputs.dtype)
-        return mixing.attention_norm(states) if self.before else states
+        return mixing.normed(states) if self.before else states
 
     def _look(self, x: Tensor, mixing: Block, plan: AttentionPlan, source: Source, p: float) -> Tensor:
         read = mixing.source_norm(x) if self.before else x

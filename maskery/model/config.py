@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,12 +25,19 @@ POSITIONS: Registry[type[PositionScheme]] = Registry(
         "nezha": "maskery.model.relative:Nezha",
         "shaw": "maskery.model.relative:Shaw",
         "t5": "maskery.model.relative:T5",
+        "mpnet": "maskery.model.relative:MPNet",
         "xl": "maskery.model.xl:XL",
         "xlnet": "maskery.model.xl:XLNet",
+        "rotary": "maskery.model.rotary:Rotary",
+        "disentangled": "maskery.model.disentangled:Disentangled",
     },
 )
-RELATIVE = ("nezha", "shaw", "t5", "xl", "xlnet")
-"""Position schemes that tell attention how far apart two slots are."""
+RELATIVE = ("nezha", "shaw", "t5", "xl", "xlnet", "rotary", "disentangled")
+"""Position schemes that tell attention how far apart two slots are, and add nothing at the input."""
+BUCKETED = ("t5", "mpnet")
+"""Position schemes that tell distances apart by buckets."""
+COUNTED = ("learned", "mpnet")
+"""Position schemes with a trained vector for each position: rows end where these do."""
 VISIBILITIES: Registry[type[Visibility]] = Registry(
     "visibility",
     {
@@ -140,6 +148,8 @@ class Architecture(Config):
     heads: int = Field(12, ge=1)
     feedforward: int = Field(0, ge=0)
     """Width of the feed-forward layer; 0 = four times the width."""
+    gated: bool = False
+    """Whether the feed-forward layer has a second product, by which the activated one is multiplied (GeGLU)."""
     embedding: int = Field(0, ge=0)
     """Width of the embeddings; 0 = the width of the layers."""
     positions: Annotated[str, AfterValidator(POSITIONS.validator())] = "learned"
@@ -147,10 +157,18 @@ class Architecture(Config):
     position_offset: int = Field(0, ge=0)
     """The number of the first position (Hugging Face's RoBERTa counts from 2)."""
     clip: int = Field(64, ge=1)
-    """Relative positions: distances beyond it count as it. For t5, from where on the last bucket of a side
-    holds everything; T5's own is 128."""
+    """Relative positions: distances beyond it count as it. For t5, mpnet and disentangled, from where on the last
+    bucket of a side holds everything; T5's own is 128, DeBERTa's 512."""
     buckets: int = Field(32, ge=4)
-    """t5: how many distances are told apart."""
+    """t5 and mpnet: how many distances are told apart; disentangled: how many of each side (DeBERTa's 256)."""
+    theta: float = Field(10_000.0, gt=1)
+    """rotary: the base of the wavelengths, 2 pi to 2 pi theta."""
+    local: int = Field(0, ge=0)
+    """Width of the window of local attention: a slot attends to half of it on either side; 0 = to the whole row."""
+    global_every: int = Field(3, ge=1)
+    """With local attention: every so many layers, from the first on, attend to the whole row (ModernBERT)."""
+    local_theta: float = Field(0.0, ge=0)
+    """rotary: the base in layers of local attention; 0 = theta."""
     segments: int = Field(2, ge=0)
     decoder: int = Field(0, ge=0)
     """Layers of a decoder, which writes while it looks at what the other layers have read; 0 = none."""
@@ -165,15 +183,23 @@ class Architecture(Config):
     groups: int = Field(1, ge=1)
     """Groups of layers that share weights; each has its own."""
     norm: Literal["post", "pre"] = "post"
+    first_norm: bool = True
+    """pre: whether the first layer normalises before its attention; ModernBERT leaves it to the embeddings' norm."""
+    norm_bias: bool = True
+    """Whether norms have a bias."""
     embedding_norm: Literal["auto", "yes", "no"] = "auto"
     """Whether the embeddings are normalised; auto: with post-norm they are (BERT), with pre-norm not (GPT-2)."""
     embedding_scale: bool = False
     """Whether token vectors are multiplied by the square root of their width (Vaswani et al.)."""
     attention_bias: bool = True
     """Whether the products of attention have a bias."""
+    feedforward_bias: bool = True
+    """Whether the products of the feed-forward layer have a bias."""
     token_head: Literal["transform", "bias", "plain"] = "transform"
     """From states to tokens: a dense layer with norm before the token vectors (BERT), these and a bias alone (XLNet),
     or these alone (GPT-2)."""
+    head_bias: bool = True
+    """Whether the dense layer of the token head has a bias."""
     cutoffs: Annotated[tuple[int, ...], BeforeValidator(_listed)] = ()
     """Ids at which bands of the vocabulary begin: tokens from the first on are found by their band, then within it
     (adaptive softmax). For vocabularies that go by frequency."""
@@ -204,9 +230,48 @@ class Architecture(Config):
             raise Unfit(f"cutoffs {list(self.cutoffs)} do not rise from above 0", f"set cutoffs = {list(rising)}")
         return self
 
+    @property
+    def reach(self) -> int:
+        """How far layers of local attention see to either side, in slots."""
+        return self.local // 2
+
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, attends to a window."""
+        return self.local > 0 and layer % self.global_every > 0
+
+    @property
+    def windowed(self) -> bool:
+        """Whether some layer attends to a window."""
+        return self.layers > 1 and self.is_local(1)
+
+    @model_validator(mode="after")
+    def _first_norm_of_its_own(self) -> Architecture:
+        if self.first_norm:
+            return self
+        if self.norm == "post":
+            raise Unfit("first_norm = false, and post-norm layers normalise after attention", "set norm = 'pre'")
+        if self.share in ("all", "attention"):
+            raise Unfit("first_norm = false, and layers share the first one's norm", "set first_norm = true")
+        return self
+
+    @model_validator(mode="after")
+    def _even_heads(self) -> Architecture:
+        if self.positions == "rotary" and self.width % self.heads == 0 and self.width // self.heads % 2:
+            raise Unfit(
+                f"rotary positions turn pairs of numbers, and a head has {self.width // self.heads}",
+                f"set width = {self.width + self.heads}",
+            )
+        return self
+
     @model_validator(mode="after")
     def _buckets_below_clip(self) -> Architecture:
-        if self.positions == "t5" and self.clip <= self.buckets // 4:
+        if self.positions == "disentangled" and self.clip - 1 <= self.buckets // 2:
+            raise Unfit(
+                f"clip {self.clip} leaves no room for buckets that grow: {self.buckets} of a side tell the distances "
+                f"up to {self.buckets // 2} exactly",
+                f"set clip = {2 * self.buckets}",
+            )
+        if self.positions in BUCKETED and self.clip <= self.buckets // 4:
             raise Unfit(
                 f"clip {self.clip} leaves no room for buckets that grow: {self.buckets} buckets tell the distances "
                 f"below {self.buckets // 4} exactly",
@@ -233,7 +298,8 @@ class Architecture(Config):
 
 def _divisor(whole: int, near: int) -> int:
     """The largest divisor that is no larger than `near`."""
-    return next(each for each in range(min(whole, near), 0, -1) if whole % each == 0)
+    small = [each for each in range(1, math.isqrt(whole) + 1) if whole % each == 0]
+    return max(each for one in small for each in (one, whole // one) if each <= near)
 
 
 def _beyond(cutoffs: tuple[int, ...], vocabulary: int) -> str:
@@ -262,8 +328,22 @@ class Shape(Architecture):
         return values
 
 
+MOST = {"layers": 10_000, "decoder": 10_000, "generator.layers": 10_000, "feedforward": 1 << 22}
+USUAL_MOST = 1 << 20
+"""Sizes that a recipe may have: what is larger is a slip of the hand, and even to count its weights takes hours."""
+
+
 class ModelConfig(Architecture):
     generator: GeneratorConfig = GeneratorConfig()
+
+    @model_validator(mode="after")
+    def _no_slip(self) -> ModelConfig:
+        sizes = {**dict(self), **{f"generator.{name}": each for name, each in self.generator}}
+        for name, value in sizes.items():
+            most = MOST.get(name, USUAL_MOST)
+            if isinstance(value, int) and value > most:
+                raise Unfit(f"{name} = {value:,} is beyond every network", f"set {name} to {most:,} at most")
+        return self
 
     @model_validator(mode="after")
     def _generator_fits(self) -> ModelConfig:
@@ -296,6 +376,8 @@ class ModelConfig(Architecture):
         plain = self.model_dump(mode="json", exclude={"generator"})
         plain["feedforward"] = self.feedforward or 4 * self.width
         plain["embedding"] = self.embedding or self.width
+        if self.local and self.positions == "rotary":
+            plain["local_theta"] = self.local_theta or self.theta
         return Shape(vocabulary=vocabulary, target_vocabulary=target_vocabulary, visibility=visibility, **plain)
 
     def generator_shape(self, vocabulary: int, visibility: str = "full") -> Shape | None:

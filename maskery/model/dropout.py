@@ -22,12 +22,15 @@ def level(p: float) -> int:
     return min(round(p * _LEVELS), _LEVELS - 1)
 
 
-def draw(shape: torch.Size) -> Tensor:
-    """One 16-bit number for each element, on the CPU. This is what a backward pass remembers."""
+def draw(shape: torch.Size, slots: int | None = None) -> Tensor:
+    """One 16-bit number for each element, on the CPU. This is what a backward pass remembers. `slots`: only so many of
+    the first draw, and what lies behind has 0, so that empty slots behind the rows change no draw of any row."""
     count = shape.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64)
+    drawn = len(words) if slots is None else (slots * shape[1:].numel() + 3) // 4
     # random_() alone leaves the sign bit 0; an explicit full range draws all 64 bits.
-    words.random_(-(2**63), None)
+    words[:drawn].random_(-(2**63), None)
+    words[drawn:].zero_()
     return words.view(torch.int16)[:count].view(shape)
 
 
@@ -47,16 +50,16 @@ class _ResidualDropout(torch.autograd.Function):
     """residual + dropout(x) in one pass, remembering two bytes an element."""
 
     @staticmethod
-    def forward(ctx: Any, residual: Tensor, x: Tensor, p: float) -> Tensor:
-        numbers = draw(x.shape)
+    def forward(ctx: Any, residual: Tensor, x: Tensor, p: float, slots: int | None) -> Tensor:
+        numbers = draw(x.shape, slots)
         ctx.save_for_backward(numbers)
         ctx.p = p
         return torch.addcmul(residual, x, kept(numbers, p, x.dtype), value=keep_scale(p))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        return gradients[0], _backward(ctx, gradients[0]), None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        return gradients[0], _backward(ctx, gradients[0]), None, None
 
 
 def _backward(ctx: Any, gradient: Tensor) -> Tensor:
@@ -64,13 +67,13 @@ def _backward(ctx: Any, gradient: Tensor) -> Tensor:
     return kept(numbers, ctx.p, gradient.dtype).mul_(gradient).mul_(keep_scale(ctx.p))
 
 
-def add_dropout(residual: Tensor, x: Tensor, p: float) -> Tensor:
-    """residual + dropout(x); p = 0 is a plain sum."""
+def add_dropout(residual: Tensor, x: Tensor, p: float, slots: int | None = None) -> Tensor:
+    """residual + dropout(x); p = 0 is a plain sum. `slots`: what lies behind so many belongs to no row."""
     if level(p) == 0:
         return residual + x
     if x.device.type != "cpu":
         return residual + F.dropout(x, p)
-    summed: Tensor = _ResidualDropout.apply(residual, x, p)  # type: ignore[no-untyped-call]
+    summed: Tensor = _ResidualDropout.apply(residual, x, p, slots)  # type: ignore[no-untyped-call]
     return summed
 
 

@@ -30,7 +30,7 @@ class Embeddings(nn.Module):
         self.segments = nn.Parameter(torch.empty(shape.segments, shape.embedding)) if shape.segments else None
         self.tasks = nn.Parameter(torch.empty(shape.tasks, shape.embedding)) if shape.tasks else None
         self.positions = POSITIONS.get(shape.positions)(shape)
-        self.norm = Norm(shape.embedding, shape.eps) if shape.embedding_norm == "yes" else None
+        self.norm = Norm(shape.embedding, shape.eps, bias=shape.norm_bias) if shape.embedding_norm == "yes" else None
         self.projection = Linear(shape.embedding, shape.width) if shape.embedding != shape.width else None
         self.start = nn.Parameter(torch.empty(shape.width)) if shape.streams == 2 else None
         """What a second stream begins with, wherever it stands."""

@@ -2,64 +2,83 @@
 
 Reachability is boolean matrix algebra over visibility. After layer l a query knows the union of what the keys it sees
 knew after layer l-1, and (through the residual sum) what it knew itself. It equals the non-zero pattern of the
-network's Jacobian. A question leaks when the asked slot can reach a slot that shows the answer.
+network's Jacobian. A question leaks when the asked slot can reach a slot that shows the answer. Layers may see
+differently (local attention): what is visible is then a list, one matrix a layer.
 
 Shapes: T slots; R[q, s] says that the state of q depends on the content of s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from maskery.batches import Batch, Edit
+from maskery.model.config import Architecture
 from maskery.model.meeting import remembered_facts
 from maskery.model.stack import Stack
 from maskery.model.transformer import Network, inputs_of, visibility_of
 from maskery.model.visibility import View, Visibility, dense, facts_for
+
+Seen = Tensor | Sequence[Tensor]
+"""Who sees whom: in all layers, or in each."""
+
+
+def at(visible: Seen, layer: int) -> Tensor:
+    """In one layer, counted from 0."""
+    return visible if isinstance(visible, Tensor) else visible[layer]
+
+
+def by_layer(visible: Tensor, shape: Architecture) -> list[Tensor]:
+    """(t,M+t) -> the same for each layer; those of local attention see a window of it."""
+    before = visible.shape[1] - visible.shape[0]
+    place = torch.arange(-before, visible.shape[0])
+    near = (place[before:, None] - place).abs() <= shape.reach
+    return [visible & near if shape.is_local(layer) else visible for layer in range(shape.layers)]
 
 
 def _through(visible: Tensor, known: Tensor) -> Tensor:
     return (visible.float() @ known.float()) > 0
 
 
-def reach(visible: Tensor, layers: int, *, residual: bool = True, start: Tensor | None = None) -> list[Tensor]:
+def reach(visible: Seen, layers: int, *, residual: bool = True, start: Tensor | None = None) -> list[Tensor]:
     """What each slot knows before layer 1 and after each layer: layers + 1 matrices (T,T)."""
-    known = torch.eye(visible.shape[-1], dtype=torch.bool) if start is None else start
+    known = torch.eye(at(visible, 0).shape[-1], dtype=torch.bool) if start is None else start
     steps = [known]
-    for _ in range(layers):
-        seen = _through(visible, known)
+    for layer in range(layers):
+        seen = _through(at(visible, layer), known)
         known = seen | known if residual else seen
         steps.append(known)
     return steps
 
 
-def reach_two_streams(content: Tensor, query: Tensor, layers: int) -> list[Tensor]:
+def reach_two_streams(content: Seen, query: Seen, layers: int) -> list[Tensor]:
     """What the query stream knows after each layer, when it reads a content stream and nobody reads it."""
     states = reach(content, layers)
-    known = torch.zeros_like(query)
+    known = torch.zeros_like(at(query, 0))
     steps = [known]
     for layer in range(layers):
-        known = known | _through(query, states[layer])
+        known = known | _through(at(query, layer), states[layer])
         steps.append(known)
     return steps
 
 
-def reach_one_stream(content: Tensor, query: Tensor, asked: Tensor, layers: int) -> list[Tensor]:
+def reach_one_stream(content: Seen, query: Seen, asked: Tensor, layers: int) -> list[Tensor]:
     """What is known where one stream does both: slots that are `asked` see what their queries see, and nothing of their
     own is left to them, not even by the residual sum. What they pass on is then no longer their own token."""
-    visible = torch.where(asked.unsqueeze(1), query, content)
+    visible = [torch.where(asked.unsqueeze(1), at(query, layer), at(content, layer)) for layer in range(layers)]
     return reach(visible, layers, residual=False)
 
 
-def reach_source(own: Tensor, across: Tensor, source: Tensor, layers: int) -> list[Tensor]:
+def reach_source(own: Seen, across: Tensor, source: Tensor, layers: int) -> list[Tensor]:
     """What a decoder knows of the slots that it looks at: `source` is what these know in their last layer."""
     known = torch.zeros(across.shape[0], source.shape[1], dtype=torch.bool)
     steps = [known]
-    for _ in range(layers):
-        known = known | _through(own, known)
+    for layer in range(layers):
+        known = known | _through(at(own, layer), known)
         known = known | _through(across, source)
         steps.append(known)
     return steps
@@ -159,12 +178,12 @@ class _Ways:
 
     known: list[Tensor]
     """What those that are asked know after each layer."""
-    seen: Tensor
-    """What they see."""
+    seen: list[Tensor]
+    """What they see in each layer."""
     states: list[Tensor]
     """What the states that they see know after each layer."""
-    visible: Tensor
-    """What these see."""
+    visible: list[Tensor]
+    """What these see in each layer."""
 
     def trace(self, row: int, asked: int, answer: int) -> Leak:
         """The shortest way from the asked slot back to the answer."""
@@ -172,7 +191,7 @@ class _Ways:
         path: list[int] = []
         place, seen = asked, self.seen
         for depth in range(layer, 1, -1):
-            place = int((seen[place] & self.states[depth - 1][:, answer]).nonzero()[0])
+            place = int((seen[depth - 1][place] & self.states[depth - 1][:, answer]).nonzero()[0])
             path.append(place)
             seen = self.visible
         return Leak(row, asked, answer, layer, tuple(path))
@@ -180,11 +199,11 @@ class _Ways:
 
 def _ways(network: Stack, batch: Batch, row: int, second: bool) -> _Ways:
     visibility, layers = visibility_of(batch) or network.visibility, network.shape.layers
-    visible = visible_row(visibility, batch, row)
+    visible = by_layer(visible_row(visibility, batch, row), network.shape)
     states = reach(visible, layers)
     if not second:
         return _Ways(states, visible, states, visible)
-    seen = visible_row(visibility, batch, row, asks=True)
+    seen = by_layer(visible_row(visibility, batch, row, asks=True), network.shape)
     return _Ways(reach_two_streams(visible, seen, layers), seen, states, visible)
 
 

@@ -27,8 +27,8 @@ class TokenHead(nn.Module):
         self.activation = ACTIVATIONS[shape.activation]
         self.dense, self.norm, self.bias = None, None, None
         if shape.token_head == "transform" or shape.embedding != shape.width:
-            self.dense = Linear(shape.width, shape.embedding)
-            self.norm = Norm(shape.embedding, shape.eps)
+            self.dense = Linear(shape.width, shape.embedding, bias=shape.head_bias)
+            self.norm = Norm(shape.embedding, shape.eps, bias=shape.norm_bias)
         if shape.token_head != "plain":
             self.bias = nn.Parameter(torch.empty(shape.target_vocabulary or shape.vocabulary))
         self.cutoffs = shape.cutoffs
@@ -68,6 +68,21 @@ class ClassHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.dense(x)
+        return y
+
+
+class NormedHead(nn.Module):
+    """States -> a layer of their width with an activation and a norm -> scores over C classes (ModernBERT)."""
+
+    def __init__(self, shape: Shape, classes: int) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[shape.activation]
+        self.dense = Linear(shape.width, shape.width, bias=shape.head_bias)
+        self.norm = Norm(shape.width, shape.eps, bias=shape.norm_bias)
+        self.answer = Linear(shape.width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.answer(self.norm(self.activation(self.dense(x))))
         return y
 
 

@@ -5,8 +5,10 @@
 - `in_use`: the same without a backward pass, and quicker.
 - `SelectedAttention`: the same where only some slots ask, in the last layer.
 - `DistanceAttention` (maskery.model.distances): the first with positions told by distance.
+- `CrossedAttention` (maskery.model.crosswise): the first where content and distances meet crosswise.
 - `StreamAttention` (maskery.model.streams): both with the positions of Transformer-XL, behind a past, for two streams.
 - `sdpa`: torch's fused kernel: longer rows without dropout.
+- `windowed`: the same in chunks, for local attention.
 - `explicit`: plain differentiable operations; takes score and value terms of a position scheme and hands out weights.
 - `flex`: flex_attention with a block mask, on a GPU (a CPU has its forward pass only).
 
@@ -27,7 +29,7 @@ from torch.autograd.function import once_differentiable
 from maskery.model.blocks import Block, room
 from maskery.model.dropout import draw, dropout, keep_scale, kept, level
 from maskery.model.layout import Group
-from maskery.model.positions import Places, PositionScheme
+from maskery.model.positions import Places, PositionScheme, Project
 from maskery.model.visibility import Predicate
 
 SDPA_FROM = 256
@@ -229,18 +231,21 @@ def explicit(
     scheme: PositionScheme | None = None,
     layer: int = 0,
     places: Places | None = None,
+    project: Project | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(b,H,Q,K), (b,H,S,K), (b,H,S,K) -> output (b,H,Q,K) and the weights (b,H,Q,S) before dropout."""
     acting = None if scheme is None or places is None or not scheme.in_attention else (scheme, places)
     if acting is not None:
-        q = _or(acting[0].turn(q, acting[1].q_pos), q)
-        k = _or(acting[0].turn(k, acting[1].k_pos), k)
-    scale = q.shape[-1] ** -0.5
+        q = _or(acting[0].turn(layer, q, acting[1].q_pos), q)
+        k = _or(acting[0].turn(layer, k, acting[1].k_pos), k)
+    scale = (q.shape[-1] * (1 if acting is None else acting[0].terms)) ** -0.5
     lean = None if acting is None else acting[0].lean(layer)
     met = q if lean is None else q + lean.unsqueeze(1)
     scores = (met * scale) @ k.transpose(-1, -2)
     if acting is not None:
         term = acting[0].scores(layer, q * scale, acting[1])
+        scores = scores if term is None else scores + term
+        term = None if project is None else acting[0].meets(layer, q * scale, k, acting[1], project)
         scores = scores if term is None else scores + term
     if allowed is None:
         weights = torch.softmax(scores, -1)
@@ -263,6 +268,20 @@ def _or(value: Tensor | None, otherwise: Tensor) -> Tensor:
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+
+
+def windowed(q: Tensor, k: Tensor, v: Tensor, reach: int) -> Tensor:
+    """The same where each of all slots attends to `reach` slots on either side: queries in chunks, each with the keys
+    that some of them attend to, so that the cost grows with the length of a row and not with its square."""
+    length, size = q.shape[2], max(SDPA_FROM // 2, 2 * reach)
+    place = torch.arange(length, device=q.device)
+    parts = []
+    for start in range(0, length, size):
+        stop = min(start + size, length)
+        first, last = max(0, start - reach), min(length, stop + reach)
+        near = (place[start:stop, None] - place[first:last]).abs() <= reach
+        parts.append(sdpa(q[:, :, start:stop], k[:, :, first:last], v[:, :, first:last], near))
+    return torch.cat(parts, 2)
 
 
 @cache

@@ -54,11 +54,11 @@ class Linear(nn.Module):
 class Norm(nn.Module):
     """Layer normalisation, in the numbers of its weights whatever comes in."""
 
-    def __init__(self, width: int, eps: float) -> None:
+    def __init__(self, width: int, eps: float, *, bias: bool = True) -> None:
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.empty(width))
-        self.bias = nn.Parameter(torch.empty(width))
+        self.bias = nn.Parameter(torch.empty(width)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         return F.layer_norm(x.to(self.weight.dtype), self.weight.shape, self.weight, self.bias, self.eps)

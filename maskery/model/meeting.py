@@ -19,7 +19,7 @@ from maskery.model.layout import Group, Layout
 from maskery.model.past import BEFORE_ALL, Cache, filled
 from maskery.model.positions import Places
 from maskery.model.selection import Selection
-from maskery.model.visibility import Predicate, Real, View, Visibility, dense, facts_for
+from maskery.model.visibility import Predicate, Real, View, Visibility, Window, dense, facts_for
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,15 @@ class Meeting:
     allowed: Tensor | None
     """(b,1,Q,S); None where everything is visible."""
     places: Places
+    reach: int | None = None
+    """Set where all slots ask and see the slots up to so far on either side, and nothing else says who sees whom."""
 
     def of(self, asking: Group, slots: Tensor) -> Meeting:
         """The same where only some of the slots ask: (b,m) which."""
         allowed = self.allowed
         if allowed is not None:
             allowed = allowed.gather(2, slots[:, None, :, None].expand(-1, -1, -1, allowed.shape[3]))
-        return replace(self, asking=asking, allowed=allowed, places=self.places.of(slots))
+        return replace(self, asking=asking, allowed=allowed, places=self.places.of(slots), reach=None)
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,12 @@ def meetings(
     past: Facts | None,
     selection: Selection | None = None,
     asks: bool = False,
+    reach: int | None = None,
 ) -> tuple[Meeting, ...]:
-    """For each group of rows: all its slots ask, or the selected ones; `asks`: they do so as a second stream."""
+    """For each group of rows: all its slots ask, or the selected ones; `asks`: they do so as a second stream; `reach`:
+    they see no farther to either side."""
     return tuple(
-        _meeting(layout, number, visibility, slots, positions, segments, past, selection, asks)
+        _meeting(layout, number, visibility, slots, positions, segments, past, selection, asks, reach)
         for number in range(len(layout.groups))
     )
 
@@ -109,6 +113,7 @@ def _meeting(
     past: Facts | None,
     selection: Selection | None,
     asks: bool,
+    reach: int | None,
 ) -> Meeting:
     group = layout.groups[number]
     rows = layout.group_rows(group)
@@ -133,6 +138,9 @@ def _meeting(
         asks=asks,
     )
     predicate = visibility.bind(view)
+    window = reach if predicate.sees_all and past is None and selection is None else None
+    if reach is not None:
+        predicate = predicate & Window(reach).bind(view)
     if past is not None and not bool(past.real.all()):
         predicate = predicate & Real().bind(view)
     own_pos, own_seg = own(positions), own(segments)
@@ -154,7 +162,7 @@ def _meeting(
         allowed = allowed.expand(group.rows, -1, -1, -1)
     if allowed is not None and size and allowed.shape[2] == 1 and bool(allowed.all()):
         allowed = None  # one slot behind the whole of its past, as in writing
-    return Meeting(asking, group, rows, predicate, allowed, places)
+    return Meeting(asking, group, rows, predicate, allowed, places, None if predicate.sees_all else window)
 
 
 def of_group(layout: Layout, group: Group, x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ Shapes: B rows, T slots, H heads, S keys, b rows and m asked slots of one group.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from torch import Tensor
@@ -18,6 +18,7 @@ from maskery.model.meeting import Meeting, facts_before, meetings
 from maskery.model.parts import Part, parts_of
 from maskery.model.past import Cache
 from maskery.model.products import LayerProducts, Products
+from maskery.model.rotary import Waves
 from maskery.model.selection import Selection
 from maskery.model.visibility import Visibility
 
@@ -42,6 +43,12 @@ class AttentionPlan:
     """Where layers put the weights (B,H,T,S) of a second stream, if they are captured."""
     products: Products | None = None
     """What layers multiply with instead of their own weights."""
+    positions: Tensor | None = None
+    """(N,) the position numbers of the packed slots."""
+    waves: dict[float, Waves] = field(default_factory=dict)
+    """Of these positions, by the base of their lengths: made once for all layers of one base (rotary)."""
+    near: AttentionPlan | None = None
+    """The same for layers of local attention, where these see less."""
     _blocks: dict[int, tuple[Block, ...]] = field(default_factory=dict)
 
     @property
@@ -57,6 +64,10 @@ class AttentionPlan:
                 near(groups, heads, self.layout.order.device) if everybody else exact(groups, self.allowed)
             )
         return self._blocks[heads]
+
+    def of_layer(self, local: bool) -> AttentionPlan:
+        """What a layer of local attention takes, or any other."""
+        return self.near if local and self.near is not None else self
 
     def quick(self, layer: int) -> LayerProducts | None:
         return None if self.products is None else self.products[layer]
@@ -104,10 +115,23 @@ def plan_attention(
     second: Selection | None = None,
     keep: bool = False,
     products: Products | None = None,
+    reach: int | None = None,
 ) -> AttentionPlan:
+    """`reach`: how far layers of local attention see to either side."""
     before = facts_before(past, visibility)
     common = (layout, visibility, slots, positions, segments, before)
-    asking = () if second is None else meetings(*common, second, asks=True)
+
+    def met(within: int | None) -> tuple[tuple[Meeting, ...], tuple[Meeting, ...]]:
+        asking = () if second is None else meetings(*common, second, asks=True, reach=within)
+        return meetings(*common, reach=within), asking
+
+    content, asking = met(None)
     asked = () if second is None else second.slots
-    kept: list[tuple[Tensor, Tensor]] | None = [] if keep else None
-    return AttentionPlan(layout, meetings(*common), asking, asked, dropout, capture, past, kept, products=products)
+    plan = AttentionPlan(layout, content, asking, asked, dropout, capture, past, [] if keep else None)
+    plan = replace(plan, products=products, positions=layout.pack(positions))
+    size = 0 if before is None else before.size
+    if reach is None or not layout.groups or layout.groups[-1].length + size <= reach + 1:
+        return plan
+    content, asking = met(reach)
+    # Lists that layers write to are one and the same; blocks are made of who sees whom.
+    return replace(plan, near=replace(plan, content=content, second=asking, _blocks={}))

@@ -1,13 +1,15 @@
 """Position schemes: where a slot stands, told to the network in one of four places.
 
 A scheme may add to the input (`embed`), turn queries and keys (`turn`), add to the scores before the softmax
-(`scores`) or add to the attention's output (`values`). What a scheme does not do it leaves as None. Positions are
-tensors of position numbers, never lengths, so branches, offsets and memory need no new code.
+(`scores`, or `meets` where keys are needed too) or add to the attention's output (`values`). What a scheme does not do
+it leaves as None. Positions are tensors of position numbers, never lengths, so branches, offsets and memory need no new
+code.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.model.config import Shape
+
+Project = Callable[[Tensor, int, int], Tensor]
+"""A layer's products, as `Attention.project`: (N,D) -> (N,n*D) queries (0), keys (1) and values (2) by number."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,20 @@ class PositionScheme(nn.Module):
     """Whether attention has to call this scheme at all: known from the methods that it has."""
     by_distance: ClassVar[bool] = False
     """Whether it acts in attention and knows nothing but how far apart two slots are (maskery.model.relative)."""
+    turns_only: ClassVar[bool] = False
+    """Whether turning queries and keys is all that it does in attention, so that any kernel can take these."""
+    terms: ClassVar[int] = 1
+    """Products of vectors that are summed into a score, whose scale goes by their number."""
     tells_segments: ClassVar[bool] = False
     """Whether it tells attention if two slots are of one segment."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         base = PositionScheme
-        hooks = (cls.turn, cls.lean, cls.scores, cls.values)
-        cls.in_attention = hooks != (base.turn, base.lean, base.scores, base.values)
+        hooks = (cls.turn, cls.lean, cls.scores, cls.meets, cls.values)
+        none = (base.turn, base.lean, base.scores, base.meets, base.values)
+        cls.in_attention = hooks != none
+        cls.turns_only = cls.in_attention and hooks[1:] == none[1:]
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -58,7 +69,7 @@ class PositionScheme(nn.Module):
         """(N,) -> (N,E), added at the input."""
         return None
 
-    def turn(self, x: Tensor, positions: Tensor) -> Tensor | None:
+    def turn(self, layer: int, x: Tensor, positions: Tensor) -> Tensor | None:
         """(B,H,T,K) queries or keys, turned by their positions."""
         return None
 
@@ -68,6 +79,10 @@ class PositionScheme(nn.Module):
 
     def scores(self, layer: int, q: Tensor, places: Places) -> Tensor | None:
         """(B,H,Q,K), added before the softmax."""
+        return None
+
+    def meets(self, layer: int, q: Tensor, k: Tensor, places: Places, project: Project) -> Tensor | None:
+        """(B,H,Q,K), added before the softmax; `q` is scaled already, and the term of the keys is to be."""
         return None
 
     def values(self, layer: int, weights: Tensor, places: Places) -> Tensor | None:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from maskery.model.config import Shape
     from maskery.model.stack import Stack
 
 Product = Callable[[Tensor], Tensor]
@@ -70,7 +71,7 @@ def products_of(network: Stack, make: Make) -> Products:
     """The products of all layers; those of layers that share weights are made once."""
     known: dict[int, Product] = {}
 
-    def made(weight: Tensor, bias: Tensor | None, activation: str = "none") -> Product:
+    def made(weight: Tensor, bias: Tensor | None, activation: str) -> Product:
         name = weight.data_ptr()
         if name not in known:
             known[name] = make(weight.detach(), None if bias is None else bias.detach(), activation)
@@ -84,13 +85,26 @@ def products_of(network: Stack, make: Make) -> Products:
         bias = None if attention.inputs_bias is None else attention.inputs_bias.reshape(-1)
         layers.append(
             LayerProducts(
-                inputs=made(attention.inputs.reshape(-1, width), bias),
-                output=made(attention.output.weight, attention.output.bias),
-                up=made(turning.up.weight, turning.up.bias, network.shape.activation),
-                down=made(turning.down.weight, turning.down.bias),
+                inputs=made(attention.inputs.reshape(-1, width), bias, "none"),
+                output=made(attention.output.weight, attention.output.bias, "none"),
+                up=_up(made, turning.up.weight, turning.up.bias, network.shape),
+                down=made(turning.down.weight, turning.down.bias, "none"),
             )
         )
     return tuple(layers)
+
+
+def _up(made: Make, weight: Tensor, bias: Tensor | None, shape: Shape) -> Product:
+    """With the activation; of a gated layer it is of one half, and so no part of the product."""
+    if not shape.gated:
+        return made(weight, bias, shape.activation)
+    product, activation = made(weight, bias, "none"), IN_PLACE[shape.activation]
+
+    def up(x: Tensor) -> Tensor:
+        inner, gate = product(x).chunk(2, -1)
+        return activation(inner.contiguous()).mul_(gate)
+
+    return up
 
 
 class FloatProduct:

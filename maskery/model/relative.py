@@ -1,4 +1,4 @@
-"""Positions told by distance: how far key k stands from query q, inside attention. Nothing is added at the input.
+"""Positions told by distance: how far key k stands from query q, inside attention. Only `mpnet` adds to the input.
 
 - `nezha`: fixed waves of the distance, added to keys and to values (Wei et al. 2019). The paper's waves are of k - q;
   the authors' program takes the row k - q + clip of its table instead, and so does this. No weights.
@@ -6,8 +6,10 @@
   as in the paper, shared by the heads (its section 3.3); layers that share their attention share these too.
 - `t5`: one trained number a head for each bucket of distances, added to the scores; one table for all layers (Raffel et
   al. 2019).
+- `mpnet`: the same, and a trained vector for each position at the input (Song et al. 2020).
 
-All are rows of small tables, one row for each distance that is told apart, so rows of any length can be read.
+All are rows of small tables, one row for each distance that has a vector of its own, so rows of any length can be read;
+mpnet's end with its positions.
 
 Shapes: b rows, H heads, Q queries, S keys, K head width, R distances told apart.
 """
@@ -126,11 +128,10 @@ class Shaw(_Clipped):
         return Tables(keys=self.keys[number].to(like.dtype), values=self.contents[number].to(like.dtype))
 
 
-class T5(Relative):
+class _Bucketed(Relative):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self.buckets, self.farthest = shape.buckets, shape.clip
-        self.table = nn.Parameter(torch.empty(shape.buckets, shape.heads))
 
     def row(self, distance: Tensor) -> Tensor:
         """Half of the buckets for each side; of these half exact, half in widths that grow like a logarithm."""
@@ -140,5 +141,25 @@ class T5(Relative):
         grown = exact + (torch.log(far.clamp(min=1) / exact) / math.log(self.farthest / exact) * (side - exact)).long()
         return torch.where(far < exact, far, grown.clamp(max=side - 1)) + (distance > 0) * side
 
+
+class T5(_Bucketed):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.table = nn.Parameter(torch.empty(shape.buckets, shape.heads))
+
     def tables(self, layer: int, like: Tensor) -> Tables:
         return Tables(bias=self.table.to(like.dtype))
+
+
+class MPNet(_Bucketed):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.limit = shape.max_length + shape.position_offset
+        self.table = nn.Parameter(torch.empty(self.limit, shape.embedding))
+        self.distances = nn.Parameter(torch.empty(shape.buckets, shape.heads))
+
+    def embed(self, positions: Tensor) -> Tensor:
+        return F.embedding(positions, self.table)
+
+    def tables(self, layer: int, like: Tensor) -> Tables:
+        return Tables(bias=self.distances.to(like.dtype))

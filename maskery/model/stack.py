@@ -83,7 +83,7 @@ class Stack(nn.Module):
             first = number - number % (shape.layers // shape.groups)
             lender = cast(Block, self.layers[first]) if first < number else None
             self.layers.append(Block(shape, number, lender, across=across))
-        self.norm = Norm(shape.width, shape.eps) if shape.norm == "pre" else None
+        self.norm = Norm(shape.width, shape.eps, bias=shape.norm_bias) if shape.norm == "pre" else None
 
     def run(
         self,
@@ -142,6 +142,7 @@ class Stack(nn.Module):
             second=second,
             keep=keep,
             products=inputs.products,
+            reach=self.shape.reach if self.shape.local else None,
         )
 
     @property

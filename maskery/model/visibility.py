@@ -174,6 +174,22 @@ class Within:
         return Predicate(lambda b, h, q, k: view.q_pos[b, q] - view.k_pos[b, k] < self.reach)
 
 
+class Window:
+    """A slot sees no farther than `reach` slots to either side."""
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, reach: int) -> None:
+        self.reach = reach
+
+    def bind(self, view: View) -> Predicate:
+        mine, theirs = view.q_pos, view.k_pos
+        every = bool(mine.numel()) and bool(
+            (mine.amax() - theirs.amin() <= self.reach) & (theirs.amax() - mine.amin() <= self.reach)
+        )
+        return Predicate(lambda b, h, q, k: (mine[b, q] - theirs[b, k]).abs() <= self.reach, sees_all=every)
+
+
 class Recent:
     """Causal, and no further back than `reach` slots, itself counted."""
 

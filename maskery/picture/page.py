@@ -24,7 +24,10 @@ _WORDS = {"en": "Light or dark", "zh": "浅色或深色"}
 
 @dataclass(frozen=True)
 class Picture:
-    """Show it in a notebook, or `save` it as .html or, where it is a plain drawing, as .svg."""
+    """Shows itself in a notebook; `save` writes one offline file, .html or, where it is a plain drawing, .svg.
+
+    maskery.explain.head_view("my-run", "The cat sat.").save("heads.html")
+    """
 
     title: str
     body: str

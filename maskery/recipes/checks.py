@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from maskery.knowledge.config import SYNONYM_FILES
-from maskery.model.config import RELATIVE
+from maskery.model.config import COUNTED
 from maskery.objectives.config import ASKED_OF_GENERATOR, PAIR_OF, SMOOTHED
 from maskery.recipes.decoders import (
     chosen_that_are_gone,
@@ -23,6 +23,7 @@ from maskery.recipes.decoders import (
     views_beside_decoder,
     writes,
 )
+from maskery.recipes.network import distances_without_positions, windows_without_layers
 from maskery.recipes.ordered import (
     contrast_without_cls,
     memory_of_other_lengths,
@@ -101,20 +102,6 @@ def segments_too_few(recipe: Recipe) -> Refusal | None:
         reason="there is one segment embedding and rows have two segments",
         repair="model.segments = 2, or 0 for no segment embedding",
     )
-
-
-def distances_without_positions(recipe: Recipe) -> Refusal | None:
-    """They would change nothing, but no type of Hugging Face knows them, so the folder would be of our own."""
-    model, readers = recipe.model, {"clip": list(RELATIVE), "buckets": ["t5"]}
-    for name, schemes in readers.items():
-        usual = type(model).model_fields[name].default
-        if model.positions not in schemes and getattr(model, name) != usual:
-            return Refusal(
-                piece=f"model.{name}",
-                reason=f'model.positions = "{model.positions}" tells no distances that it could be about',
-                repair=f"--set model.{name}={usual}, or model.positions = {either(schemes)}",
-            )
-    return None
 
 
 def chosen_without_corruption(recipe: Recipe) -> Refusal | None:
@@ -247,7 +234,7 @@ def generator_without_masked(recipe: Recipe) -> Refusal | None:
 
 
 def rows_longer_than_positions(recipe: Recipe) -> Refusal | None:
-    if recipe.model.positions != "learned":
+    if recipe.model.positions not in COUNTED:
         return None
     training = recipe.training
     lengths = (
@@ -325,6 +312,7 @@ CHECKS: tuple[Callable[[Recipe], Refusal | None], ...] = (
     segments_too_few,
     third_segment_without_vector,
     distances_without_positions,
+    windows_without_layers,
     modes_without_vectors,
     mixture_without_kind,
     prefix_without_target,

@@ -1,7 +1,8 @@
 """Where a recipe's answers come from: files, what they extend, a size, overrides; later layers win.
 
-Tables are merged key by key, except the few that answer a question as a whole (`WHOLE`): a file that gives one of
-those replaces what it extends. Overrides always merge. A layer that gives `training.length` without phases drops the
+Tables are merged key by key, except the few that answer a question as a whole (`WHOLE`): who gives one of those as a
+table, in a file or as an override, replaces what stood there. An override of a single key (`corruption.span.p=0.3`)
+changes this key alone. A layer that gives `training.length` without phases drops the
 phases of the layers below it; one that gives `training.batch` or `training.lr` clears the phases' own.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery.errors import RecipeError, UnknownName
+from maskery.files import NotAFile, require_regular
 from maskery.model.config import SIZES
 
 FOLDER = Path(__file__).parent
@@ -37,6 +39,8 @@ class Layer:
     text: str | None = None
     shipped: bool = False
     """Whether it is a file that comes with the package."""
+    whole: frozenset[str] = frozenset()
+    """Dotted keys of tables that replace the one below them."""
 
     def place(self, key: tuple[str, ...]) -> str:
         line = None if self.text is None else line_of(self.text, key)
@@ -67,7 +71,8 @@ def file_layers(source: str | PathLike[str]) -> list[Layer]:
         data = parse(text, where)
         parent = data.pop("extends", None)
         data.setdefault("name", path.stem)
-        layers.insert(0, Layer(where=where, data=data, text=text, shipped=key.parent == FOLDER.resolve()))
+        shipped = key.parent == FOLDER.resolve()
+        layers.insert(0, Layer(where=where, data=data, text=text, shipped=shipped, whole=WHOLE))
         if parent is None:
             return layers
         if not isinstance(parent, str):
@@ -92,25 +97,35 @@ def size_layer(size: str, below: Sequence[Layer] = ()) -> Layer:
 def override_layer(overrides: Mapping[str, Any]) -> Layer:
     """Dotted keys as nested tables: {"model.layers": 4} -> {"model": {"layers": 4}}."""
     data: Tables = {}
+    whole: set[str] = set()
     for dotted, value in overrides.items():
         if str(dotted).count(".") > _DEEPEST:
             raise _too_deep("override")
         _shallow({str(dotted): value}, "override")
         nested: Any = dict(value) if isinstance(value, Mapping) else value
+        whole |= _replaced(str(dotted), nested)
         for part in reversed(str(dotted).split(".")):
             nested = {part: nested}
         _refuse_clash(data, nested, ())
         data = _merge(data, nested)
-    return Layer(where="override", data=data)
+    return Layer(where="override", data=data, whole=frozenset(whole))
+
+
+def _replaced(dotted: str, value: Any) -> set[str]:
+    """The tables of an override that replace what stands below: the same ones as in a file."""
+    if not isinstance(value, dict):
+        return set()
+    if any(f"{dotted}.".startswith(f"{table}.") for table in WHOLE):
+        return {dotted}
+    return set().union(*(_replaced(f"{dotted}.{key}", each) for key, each in value.items()))
 
 
 def merged(layers: list[Layer]) -> Tables:
     result: Tables = {}
     for layer in layers:
-        whole = WHOLE if layer.text is not None else frozenset()
         if layer.text is not None:
             result = {key: value for key, value in result.items() if key not in IDENTITY}
-        result = _merge(_settle_phases(result, layer.data), layer.data, whole)
+        result = _merge(_settle_phases(result, layer.data), layer.data, layer.whole)
     return _without_dropped(result)
 
 
@@ -135,7 +150,7 @@ def parse(text: str, where: str) -> Tables:
         return _shallow(tomllib.loads(text), where)
     except RecursionError:
         raise _too_deep(where) from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number of more digits than Python reads
         message = str(error)
         found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
         place = f"{where}:{found[1]}" if found else where
@@ -165,11 +180,12 @@ def line_of(text: str, key: tuple[str, ...]) -> int | None:
     wanted = ".".join(key)
     table = ""
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([^\[\]]+?)\s*\]+\s*(#.*)?$", line):
+        plain, name = line.strip(), line.partition("=")[0].strip()
+        if header := re.match(r"\[+([^\[\]]+)\]+\s*(#.*)?$", plain):
             table = _bare(header[1])
             given = table
-        elif setting := re.match(r"\s*([\w.\"' -]+?)\s*=", line):
-            given = f"{table}.{_bare(setting[1])}" if table else _bare(setting[1])
+        elif name != plain and re.fullmatch(r"[\w.\"' -]+", name):
+            given = f"{table}.{_bare(name)}" if table else _bare(name)
             if wanted.startswith(f"{given}."):
                 return number
         else:
@@ -199,12 +215,15 @@ def _locate(source: str | PathLike[str], folder: Path, asked_by: str | None = No
 
 def _read(path: Path, where: str) -> str:
     try:
+        require_regular(path)
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise RecipeError(
             f"byte {error.start} is not UTF-8", where=f"{where}:{line}", repair="save the file as UTF-8"
         ) from None
+    except NotAFile as error:
+        raise RecipeError(error.cause, where=where, repair="name a .toml file") from None
     except IsADirectoryError:
         raise RecipeError(
             "is a folder, not a recipe", where=where, repair=f"name the file: {path / 'recipe.toml'}"

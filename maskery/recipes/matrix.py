@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from maskery.model.config import RELATIVE
+from maskery.model.config import BUCKETED, RELATIVE
 from maskery.objectives.config import PAIR_OF
 from maskery.recipes.layers import names
 from maskery.recipes.recipe import Recipe, recipe
@@ -77,7 +77,7 @@ def _permutation(recipe: Recipe, bert: Recipe) -> bool:
 
 
 def _relative_positions(recipe: Recipe, bert: Recipe) -> bool:
-    return recipe.model.positions in RELATIVE
+    return recipe.model.positions in (*RELATIVE, *BUCKETED)
 
 
 def _shared_layers(recipe: Recipe, bert: Recipe) -> bool:

@@ -13,16 +13,19 @@ from maskery.errors import RecipeError, Unfit
 from maskery.recipes.layers import Layer, Tables
 
 Location = tuple[str | int, ...]
-_LONGEST_VALUE = 60
+SHOW = "`maskery recipes show bert` prints every key with a value that works"
+_LONGEST_VALUE, _LONGEST_KEY = 60, 200
+_MOST = 20
+"""Problems that a message lists: nobody reads more, and each is looked for in the files."""
 _MISSING = object()
 
 
 def recipe_error(error: ValidationError, top: type[BaseModel], layers: Sequence[Layer], data: Tables) -> RecipeError:
     """All problems in one message."""
     details = error.errors(include_url=False, include_input=False)
-    repair = "`maskery recipes show bert` prints every key with a value that works"
+    repair = SHOW
     found = []
-    for detail in details:
+    for detail in details[:_MOST]:
         location = tuple(part for part in detail["loc"] if part != "[key]")
         message, ours = detail["msg"], detail.get("ctx", {}).get("error")
         if isinstance(ours, Unfit) and len(details) == 1:
@@ -31,7 +34,8 @@ def recipe_error(error: ValidationError, top: type[BaseModel], layers: Sequence[
     if len(found) == 1:
         return RecipeError(found[0][1], where=found[0][0], repair=repair)
     lines = "".join(f"\n  {place}: {sentence}" for place, sentence in found)
-    return RecipeError(f"{len(found)} problems in the recipe{lines}", repair=repair)
+    more = f"\n  and {len(details) - _MOST:,} more" if len(details) > _MOST else ""
+    return RecipeError(f"{len(details):,} problems in the recipe{lines}{more}", repair=repair)
 
 
 def _sentence(kind: str, message: str, location: Location, top: type[BaseModel], data: Tables) -> str:
@@ -55,7 +59,9 @@ def _sentence(kind: str, message: str, location: Location, top: type[BaseModel],
 def _unknown_key(key: str, location: Location, top: type[BaseModel]) -> str:
     table = _config_at(top, location[:-1])
     known = list(table.model_fields) if table else []
-    near = get_close_matches(str(location[-1]), known, n=3, cutoff=0.5)
+    name = str(location[-1])
+    near = get_close_matches(name, known, n=3, cutoff=0.5) if len(name) <= _LONGEST_KEY else []
+    key = key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}..."
     hint = f"did you mean {' or '.join(dotted((*location[:-1], name)) for name in near)}? " if near else ""
     return f"{key} is not a key of a recipe; {hint}keys here: {', '.join(known)}"
 

@@ -15,15 +15,16 @@ import tomlkit
 from pydantic import AfterValidator, Field, ValidationError
 from tomlkit.items import Array, InlineTable, Table
 
+from maskery import arguments
 from maskery.config import Config
 from maskery.corruption.config import CorruptionConfig
-from maskery.errors import RefusedError
+from maskery.errors import RecipeError, RefusedError
 from maskery.knowledge.config import KnowledgeConfig
 from maskery.model.config import ModelConfig, VisibilityConfig
 from maskery.objectives.config import OBJECTIVES, ObjectiveConfig
 from maskery.recipes.checks import CHECKS
 from maskery.recipes.layers import Layer, file_layers, merged, names, override_layer, parse, size_layer
-from maskery.recipes.problems import recipe_error
+from maskery.recipes.problems import SHOW, recipe_error
 from maskery.recipes.refusal import Refusal
 from maskery.recipes.table import summary
 from maskery.rows.config import RowsConfig
@@ -35,6 +36,13 @@ ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.validator())]
 
 
 class Recipe(Config):
+    """The six answers that make one model of the family; read-only, `changed` gives another.
+
+    bert = maskery.recipe("bert", {"training.steps": 1000}, size="tiny")
+    bert.corruption.rate, bert.changed({"model.norm": "pre"})
+    print(bert.toml())
+    """
+
     name: str = Field(min_length=1)
     problem: str = ""
     """What the model set out to solve."""
@@ -80,12 +88,30 @@ def recipe(
 
     Overrides are dotted keys, e.g. {"model.layers": 4, "objectives.masked_token.weight": 2}.
     """
-    layers = file_layers(name_or_path)
+    layers = file_layers(_named(name_or_path))
     if size is not None:
-        layers.append(size_layer(size, layers))
+        layers.append(size_layer(arguments.text("size", size), layers))
+    if overrides is not None and not isinstance(overrides, Mapping):
+        raise arguments.wrong("overrides", overrides, 'a mapping from dotted keys: {"model.layers": 4}')
     if overrides:
         layers.append(override_layer(overrides))
     return _build(layers)
+
+
+AnyRecipe = Recipe | str | PathLike[str]
+"""A recipe, its name, or the path of its TOML file."""
+_FORM = "a Recipe, the name of one, or the path of a .toml file"
+
+
+def recipe_of(given: AnyRecipe, name: str = "recipe") -> Recipe:
+    """What a Python call was given for its argument `name`, read."""
+    return given if isinstance(given, Recipe) else recipe(_named(given, name))
+
+
+def _named(given: object, name: str = "name_or_path") -> str | PathLike[str]:
+    """A name stays a string: only a string can be one, and a `Path` is always a path."""
+    path = arguments.path(name, given, _FORM)
+    return given if isinstance(given, str) else path
 
 
 def loads(text: str, where: str = "recipe.toml") -> Recipe:
@@ -121,6 +147,8 @@ def _build(layers: list[Layer]) -> Recipe:
         return Recipe.model_validate_json(json.dumps(data, default=_foreign), strict=True)
     except ValidationError as error:
         raise recipe_error(error, Recipe, layers, data) from None
+    except ValueError as error:  # a number of more digits than Python writes
+        raise RecipeError(f"a value cannot be written: {error}", where=layers[-1].where, repair=SHOW) from None
 
 
 def _foreign(value: Any) -> Any:

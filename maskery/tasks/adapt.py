@@ -34,9 +34,11 @@ FOLDER, TEXTS = "adapted", "adapted-texts"
 RECIPES = {
     "bert": "bert", "roberta": "roberta", "distilbert": "roberta", "albert": "albert", "nezha": "nezha",
     "ernie": "bert", "electra": "electra", "xlnet": "xlnet", "bart": "bart", "gpt2": "gpt2", "openai-gpt": "gpt",
-    "transfo-xl": "transformer-xl",
+    "transfo-xl": "transformer-xl", "xlm-roberta": "roberta", "camembert": "roberta", "mpnet": "roberta",
+    "deberta-v2": "roberta", "modernbert": "roberta",
 }  # fmt: skip
-"""By the type of the folder. ERNIE's own masks need its lists of phrases and entities."""
+"""By the type of the folder. ERNIE's own masks need its lists of phrases and entities; where a family has no recipe of
+its own, the masks of RoBERTa."""
 OTHERS = {"causal": "gpt2", "permuted": "xlnet", "full": "roberta"}
 """By who sees whom, where no family fits."""
 RATE, BATCH, WARMUP, LENGTH = 5e-5, 32, 0.06, 128

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -88,3 +89,12 @@ def named(columns: tuple[str, ...], many: int) -> tuple[str, ...]:
     if columns or many == 1:
         return columns or ("text",)
     return ("text_a", "text_b") if many == 2 else tuple(f"text_{number}" for number in range(1, many + 1))
+
+
+def folder_of(model: Any) -> str:
+    if not isinstance(model, str | os.PathLike):
+        raise ArgumentError(
+            f"model is of type {type(model).__name__}, not a folder",
+            repair='Classifier("folder of a pretrained model")',
+        )
+    return os.fspath(model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -88,10 +89,22 @@ class UnitFeed(ABC):
 F = TypeVar("F", bound=UnitFeed)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What one reading of labelled examples tells."""
+
+    metrics: dict[str, float]
+    loss: float
+    predicted: Predicted | None
+    """None: not all examples were answered."""
+
+
 class DoesTask(ABC, Generic[F]):
     model: Model
     config: TaskConfig
     system: Trainable
+    evaluation: tuple[Examples, Evaluation] | None = None
+    """The evaluation of the present weights, where training has made one: nothing is read twice."""
     fits_threshold: bool = False
     """qa in training: `metrics` finds the best threshold of "no answer" and puts it into `config`."""
 
@@ -108,8 +121,19 @@ class DoesTask(ABC, Generic[F]):
         """The answers to all that a feed has; `told` of the rows that were read."""
 
     @abstractmethod
+    def evaluated(self, feed: F) -> Evaluation:
+        """How good the answers are, and the answers: read once."""
+
     def metrics(self, feed: F) -> dict[str, float]:
-        """How good the answers are: for the evaluations in the course of training."""
+        return self.evaluated(feed).metrics
+
+    def evaluation_of(self, examples: Examples, say: Say) -> Evaluation:
+        """That of all examples: the one that training has made of them, or a new one."""
+        if self.evaluation is not None and self.evaluation[0] is examples:
+            return self.evaluation[1]
+        feed = self.feed(examples, say)
+        found = self.evaluated(feed)
+        return found if found.predicted is not None else replace(found, predicted=self.answers(feed))
 
     @abstractmethod
     def seconds(self, feed: F, most: float) -> float:

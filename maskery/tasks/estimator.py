@@ -1,8 +1,5 @@
 """Fine-tuning as scikit-learn has it: `Classifier` and `Regressor` over texts, or over tuples of texts.
 
-judge = maskery.Classifier("bert-folder", epochs=2).fit(texts, labels)
-judge.predict(["a text"]); judge.predict_proba(["a text"]); cross_val_score(judge, texts, labels)
-
 Every `fit` starts from the folder's weights in a temporary run; the same seed gives the same model. `save` writes what
 transformers opens as well. Scores to be learnt should be of the size of 1; for others there is sklearn.compose's
 TransformedTargetRegressor(maskery.Regressor(...), transformer=StandardScaler()).
@@ -25,7 +22,7 @@ from maskery.checkpoint.tensors import read_json
 from maskery.errors import ArgumentError, CheckpointError, ExistsError, Stopped
 from maskery.extras import optional
 from maskery.randomness import bits, keys
-from maskery.tasks.arrays import Texts, columns_of, named, texts_of
+from maskery.tasks.arrays import Texts, columns_of, folder_of, named, texts_of
 from maskery.tasks.base import AnyTaskModel
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.finetune import finetune, say_on_stderr
@@ -76,9 +73,9 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         model: str | os.PathLike[str],
         *,
-        epochs: float = 3.0,
-        lr: float = 5e-5,
-        batch: int = 32,
+        epochs: float | None = None,
+        lr: float | None = None,
+        batch: int | None = None,
         length: int = 0,
         truncate: str = "head",
         pool: str = "auto",
@@ -89,8 +86,9 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
         settings: Mapping[str, Any] | None = None,
         verbose: bool = False,
     ) -> None:
-        """`dev`: the share of the texts set aside to choose the best epoch by; 0: all are learnt, the last one is kept.
+        """`epochs`, `lr`, `batch`: None is chosen by the model and the number of texts (`notes_` says what and why).
 
+        `dev`: the share of the texts set aside to choose the best epoch by; 0: all are learnt, the last one is kept.
         `settings`: further tables of task.toml as nested values, {"head": {"dropout": 0.2}}.
         """
         self.model = model
@@ -127,13 +125,13 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
         def say(note: str) -> None:
             notes.append(note)
-            if self.verbose:
+            if self.verbose or note.startswith("warning: "):
                 say_on_stderr(note)
 
         with TemporaryDirectory(prefix="maskery-") as place:
             try:
                 run = finetune(
-                    _folder(self.model),
+                    folder_of(self.model),
                     out=Path(place) / "run",
                     train=splits.train,
                     dev=splits.dev,
@@ -161,8 +159,11 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
             if key in given:
                 where = ".".join(("settings", *tables, key))
                 raise ArgumentError("is a parameter of its own", where=where, repair=f"give {name}=... instead")
+            value = _plain(getattr(self, name))
+            if value in (None, "auto"):  # chosen by maskery/tasks/defaults.py
+                continue
             table = made.setdefault(tables[0], {}) if tables else made
-            table[key] = _plain(getattr(self, name))
+            table[key] = value
         return made
 
     def _splits(
@@ -248,7 +249,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _facts(self) -> dict[str, Any]:
         parameters = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        parameters["model"] = _folder(self.model)
+        parameters["model"] = folder_of(self.model)
         return {"parameters": parameters, "columns": list(getattr(self, "feature_names_in_", ()))}
 
     def _recall(self, facts: Mapping[str, Any], folder: Path) -> None:
@@ -277,7 +278,11 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
-    """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values."""
+    """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values.
+
+    judge = maskery.Classifier("my-model", epochs=2).fit(texts, labels)
+    judge.predict_proba(["a text"]), cross_val_score(judge, texts, labels)
+    """
 
     classes_: NDArray[Any]
 
@@ -318,7 +323,10 @@ class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
 
 
 class Regressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
-    """One number a text, or a tuple of texts."""
+    """One number a text, or a tuple of texts.
+
+    maskery.Regressor("my-model", epochs=2).fit(texts, numbers).predict(["a text"])
+    """
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         given = _targets(y, self)
@@ -368,15 +376,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return taken_loss(value, say_on_stderr)[0]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _folder(model: Any) -> str:
-    if not isinstance(model, str | os.PathLike):
-        raise ArgumentError(
-            f"model is of type {type(model).__name__}, not a folder",
-            repair='Classifier("folder of a pretrained model")',
-        )
-    return os.fspath(model)
 
 
 def _parameters(config: TaskConfig) -> dict[str, Any]:

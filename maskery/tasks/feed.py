@@ -62,10 +62,14 @@ class TaskFeed(UnitFeed):
             return f"examples of {self.question.sides} rows"
         return "rows" if self.largest_unit == 1 else "questions"
 
+    def rows_of(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of the rows of units."""
+        every, start = self._of_unit
+        return np.concatenate([every[start[unit] : start[unit + 1]] for unit in units])
+
     def asked(self, units: NDArray[np.int64], step: int = 0) -> Batch:
         """The rows of the given units with their targets."""
-        every, start = self._of_unit
-        numbers = np.concatenate([every[start[unit] : start[unit + 1]] for unit in units])
+        numbers = self.rows_of(units)
         rows = self.rows.take(numbers)
         return self._with_columns(self._plain(rows, numbers, step), rows, self.question.targets(rows))
 

@@ -6,6 +6,7 @@ run.judgement.metrics["accuracy"]; run.predict(["a text", "another"])
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,12 +17,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from maskery import arguments
+from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
 from maskery.errors import InputError
 from maskery.tasks.adapt import adapt
+from maskery.tasks.defaults import defaults_of
 from maskery.tasks.examples import Example, Examples
-from maskery.tasks.folder import TaskFolder, fingerprint
+from maskery.tasks.folder import FINETUNE, TaskFolder, require_kind
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judging import Repeated, read_judgement, read_repeated
 from maskery.tasks.model import classes_of
@@ -36,9 +40,11 @@ from maskery.tasks.read.processor import examples_of_processor, splits_of_proces
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
 from maskery.tasks.settings import TaskConfig
-from maskery.tasks.several import Job, Work, begun_model, trained, trainings
+from maskery.tasks.several import Job, begun_model, trained, trainings
 from maskery.tasks.tags import Tags
 from maskery.tasks.together import CLASSES, SCORES, Answering
+from maskery.tasks.weak import weakness
+from maskery.tasks.work import Work
 from maskery.train.lock import locked
 from maskery.train.run import occupied
 
@@ -176,12 +182,18 @@ def learn(
     require_dev(plan, splits)
     config, labels = _settled(given, splits, str(model), say)
     loaded = load(model)
-    for line in loaded.report.lines():
+    for line in [*filter(None, [loaded.note]), *loaded.report.lines()]:
         say(f"{model}: {line}")
-    config = resolve(config, loaded, splits, labels, say)
+    weak = weakness(loaded, splits.train)
+    if weak is not None:
+        say(weak.note)
+    defaults = defaults_of(config, given, loaded, model, len(splits.train), weak is not None)
+    config = resolve(defaults.applied(config, len(splits.train), say), loaded, splits, labels, say)
     if config.task != "seq2seq":
         require_loss(config, classes_of(config), own)
     work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded, loss=own)
+    work.base = model_fingerprint(loaded)
+    work.defaults = defaults
     return _carried_out(plan, config, work, began)
 
 
@@ -189,7 +201,7 @@ def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> Ta
     """Adapt, and train as often as planned; a run that was begun goes on."""
     out, before = work.out, kept_plan(work.out, plan)
     if before is not None and TaskFolder(out).begun and TaskFolder(out).state.get("finished"):
-        require_same(TaskFolder(out), fingerprint(work.splits.train, work.splits.dev), config, plan.changes)
+        require_same(TaskFolder(out), work.origins(work.splits), config, plan.changes)
         work.say(f"{out}: already finished at step {TaskFolder(out).state['step']}")
         return TaskRun(out, work.opened(out), read_judgement(out))
     shorter = _with_cuts(plan, config, work)
@@ -202,7 +214,13 @@ def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> Ta
         seconds = float(before["seconds"]) if before else 0.0
         if plan.budget and not seconds:
             spent = time.monotonic() - began
-            seconds = max(1.0, plan.budget - spent)
+            seconds = plan.budget - spent
+            if seconds <= 0:
+                raise InputError(
+                    f"the budget of {plan.budget:.0f} s was over before training began: reading and preparing took "
+                    f"{spent:.0f} s",
+                    repair=f"--budget {2 * math.ceil(spent)}s, or fewer rows",
+                )
             if spent > _NOTABLE * plan.budget:
                 work.say(f"{spent:.0f} s of the budget of {plan.budget:.0f} s went before training began")
             keep_plan(out, plan, seconds)
@@ -240,10 +258,10 @@ def _with_cuts(plan: Plan, config: TaskConfig, work: Work) -> Plan:
 def _require_able(model: str | Path, out: str | Path, resume: bool) -> None:
     """What is no model, or no place for a run, is told before anything is read: at `out` is a fine-tuning that was
     begun, or nothing."""
-    locate(Path(model))
-    out = Path(out)
-    if occupied(out, resume) and not (TaskFolder(out).begun or (out / PLAN).is_file()):
-        raise InputError("is no run of maskery finetune", where=out, repair="choose another --out, and no --resume")
+    locate(arguments.path("model", model, "the path of a model or run folder"))
+    out = arguments.path("out", out, "the path of the run folder to write")
+    if occupied(out, resume) and (TaskFolder(out).begun or not (out / PLAN).is_file()):
+        require_kind(TaskFolder(out), FINETUNE)
 
 
 def _as_examples(name: str, given: str | Path | Examples | None) -> Examples | None:

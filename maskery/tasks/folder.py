@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from maskery import files
-from maskery.checkpoint.locate import saved_steps, verify, write_manifest
+from maskery.checkpoint.locate import RECIPE, saved_steps, verify, write_manifest
 from maskery.checkpoint.tensors import read_json, read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
 from maskery.tasks.examples import Examples
@@ -55,6 +55,22 @@ def fingerprint(*splits: Examples | None) -> str:
             said = sorted(each.label) if isinstance(each.label, frozenset) else each.label
             found.update(repr((each.texts, said, each.meta, each.choices, each.spans, each.answers)).encode())
     return found.hexdigest()
+
+
+FINETUNE, VECTORS = "finetune", "vectors train"
+"""Commands whose runs have such a folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origins:
+    """What a run was started from, as state.json keeps it: nothing else of the same shape may take its place."""
+
+    kind: str
+    """The command."""
+    data: str
+    """The fingerprint of all examples."""
+    base: str
+    """The fingerprint of the model before training."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +121,15 @@ class TaskFolder:
         optimizer.restore(read_safetensors(folder / OPTIMIZER))
         best = read_safetensors(folder / BEST) if (folder / BEST).is_file() else {}
         return read_json(folder / STATE), best
+
+
+def require_kind(folder: TaskFolder, kind: str) -> None:
+    """Refuse to go on with what another command wrote, or with no run at all."""
+    found = folder.state.get("kind") if folder.begun else None
+    if found != kind:
+        other = "pretrain" if (folder.path / RECIPE).is_file() else found
+        raise CheckpointError(
+            f"is a run of maskery {other}, not of maskery {kind}" if other else f"is no run of maskery {kind}",
+            where=folder.path,
+            repair="choose another --out, and no --resume",
+        )

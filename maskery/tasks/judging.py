@@ -13,17 +13,18 @@ from maskery import files
 from maskery.checkpoint.tensors import read_json
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder
+from maskery.tasks.judge.baselines import Baselines
 from maskery.tasks.judge.calibration import calibrated
 from maskery.tasks.judge.card import model_card, write_card
 from maskery.tasks.judge.confusion import confusion
-from maskery.tasks.judge.measure import Judgement, judge
+from maskery.tasks.judge.measure import Judgement, compared, judge
 from maskery.tasks.judge.mistakes import worst_mistakes
 from maskery.tasks.judge.repeats import LearningCurve, LearningPoint, Spread, spread
 from maskery.tasks.judge.report import Evidence, report
 from maskery.tasks.judge.results import eval_results, write_eval_results
 from maskery.tasks.questions import Predicted
 from maskery.tasks.settings import TaskConfig
-from maskery.tasks.together import Answering, first_of, models_of
+from maskery.tasks.together import Answering, averaged, first_of, models_of
 from maskery.tasks.use import uses_of
 
 FILE = "evaluation.json"
@@ -47,18 +48,25 @@ class Repeated:
         return found | ({"facts": dict(self.facts)} if self.facts else {})
 
 
-def write_judgement(made: Answering, dev: Examples, out: Path, say: Say, repeated: Repeated | None = None) -> Judgement:
-    """Ask the development set once more, and write what was found."""
+def write_judgement(
+    made: Answering,
+    dev: Examples,
+    out: Path,
+    say: Say,
+    repeated: Repeated | None = None,
+    baselines: Baselines | None = None,
+) -> Judgement:
+    """Evaluate on `dev`, unless training has just done so, and write what was found."""
     more = repeated or Repeated()
-    found = made.predict(dev, _quiet)
-    judgement, evidence = judged(made, dev, found)
+    found, loss = _evaluated(made, dev)
+    judgement, evidence = judged(made, dev, found, baselines)
     facts = {**evidence.facts, **more.facts}
     evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
     name = out.resolve().name
     report(judgement, name, evidence).save(out / "report.html")
     write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
     step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
-    write_eval_results(out, eval_results(judgement, eval_loss=_loss(made, dev), global_step=step))
+    write_eval_results(out, eval_results(judgement, eval_loss=loss, global_step=step))
     files.write_json(out / FILE, judgement.plain() | more.plain())
     for note in (*found.notes, *judgement.notes):
         say(note)
@@ -73,7 +81,13 @@ def read_judgement(out: Path) -> Judgement | None:
     metrics = {name: found[name] for name in found["intervals"]}
     intervals = {name: (pair[0], pair[1]) for name, pair in found["intervals"].items()}
     return Judgement(
-        task=found["task"], n=found["n"], metrics=metrics, intervals=intervals, notes=tuple(found["notes"])
+        task=found["task"],
+        n=found["n"],
+        metrics=metrics,
+        intervals=intervals,
+        notes=tuple(found["notes"]),
+        baselines=found.get("baselines", {}),
+        verdict=found.get("verdict", ""),
     )
 
 
@@ -94,8 +108,11 @@ def read_repeated(out: Path) -> Repeated:
     )
 
 
-def judged(made: Answering, examples: Examples, found: Predicted) -> tuple[Judgement, Evidence]:
-    """How good the answers to labelled examples are, and what a page tells beside the figures."""
+def judged(
+    made: Answering, examples: Examples, found: Predicted, baselines: Baselines | None = None
+) -> tuple[Judgement, Evidence]:
+    """How good the answers to labelled examples are, beside the baselines' answers to the same ones where these are
+    given, and what a page tells beside the figures."""
     first = first_of(made)
     gold, lengths = first.gold(examples), first.uncut(examples)
     judgement = judge(
@@ -106,6 +123,10 @@ def judged(made: Answering, examples: Examples, found: Predicted) -> tuple[Judge
         probabilities=found.probabilities,
         groups=found.groups,
     )
+    if baselines is not None and (baselines.each or baselines.notes):
+        answers = {each.name: each.answers for each in baselines.each}
+        judgement = compared(judgement, gold, found.answers, answers, labels=made.config.labels, groups=found.groups)
+        judgement = replace(judgement, notes=(*judgement.notes, *baselines.notes))
     return judgement, _evidence(made, examples, lengths, found, gold)
 
 
@@ -147,9 +168,11 @@ def _facts(config: TaskConfig) -> dict[str, Any]:
     return found
 
 
-def _loss(made: Answering, dev: Examples) -> float:
-    """Of several models the mean of theirs."""
-    return float(np.mean([each.loss(each.feed(dev, _quiet)) for each in models_of(made)]))
+def _evaluated(made: Answering, dev: Examples) -> tuple[Predicted, float]:
+    """Answers and loss, of several models their average."""
+    each = [(one.config, one.evaluation_of(dev, _quiet)) for one in models_of(made)]
+    runs = [(config, found.predicted) for config, found in each if found.predicted is not None]
+    return averaged(runs), float(np.mean([found.loss for _, found in each]))
 
 
 def _quiet(note: str) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from maskery import files
+from maskery.checkpoint.finite import guard, place_of
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import CONFIG
 from maskery.checkpoint.model import Model
@@ -30,7 +31,7 @@ from maskery.checkpoint.tensors import read_safetensors, write_safetensors
 from maskery.errors import CheckpointError
 from maskery.model.initial import initialise
 from maskery.model.linear import Linear
-from maskery.tasks.base import AnyTaskModel, DoesTask, Say, nobody
+from maskery.tasks.base import AnyTaskModel, DoesTask, Evaluation, Say, nobody
 from maskery.tasks.examples import Examples
 from maskery.tasks.feed import TaskFeed
 from maskery.tasks.folder import put_weights, weights_of
@@ -50,6 +51,8 @@ from maskery.text.tokenizer import Tokenizer
 
 TASK_FILE, TOP_FILE = "task.toml", "task.safetensors"
 _TOWERS = "towers."
+_AT_ONCE = 256
+"""Units whose loss is computed at once."""
 
 
 class TaskModel(DoesTask[TaskFeed]):
@@ -68,6 +71,7 @@ class TaskModel(DoesTask[TaskFeed]):
         language = model.token_head() if config.head.lm else None
         self.system = TaskSystem(model.network, Top(config, classes_of(config), config.meta, bias), language)
         self.system.initialise(config.training.seed)
+        guard([self.system.head], place_of(model.network))
         self.system.eval()
 
     def question(self, examples: Examples) -> Question:
@@ -120,13 +124,13 @@ class TaskModel(DoesTask[TaskFeed]):
             asked = replace(asked, threshold=self.config.threshold)
         return asked.predicted(feed.rows, scores)
 
-    def metrics(self, feed: TaskFeed) -> dict[str, float]:
+    def evaluated(self, feed: TaskFeed) -> Evaluation:
         scores = self.scores(feed)
         if self.fits_threshold and isinstance(feed.question, OfSpans):
             best = fitted(feed.question, feed.question.found(feed.rows, scores))
             self.config = self.config.model_copy(update={"threshold": best.value})
         found = self._answered(feed, scores)
-        return measure(
+        metrics = measure(
             self.config.task,
             feed.question.gold,
             found.answers,
@@ -134,6 +138,26 @@ class TaskModel(DoesTask[TaskFeed]):
             probabilities=found.probabilities,
             groups=found.groups,
         )
+        return Evaluation(metrics=metrics, loss=self._loss_of(feed, scores), predicted=found)
+
+    @torch.no_grad()
+    def _loss_of(self, feed: TaskFeed, scores: NDArray[np.float32]) -> float:
+        """The mean loss by scores that are there already: what `loss` computes with a second reading."""
+        total, count, sides = 0.0, 0, feed.question.sides
+        for start in range(0, feed.units, _AT_ONCE):
+            numbers = feed.rows_of(np.arange(start, min(start + _AT_ONCE, feed.units)))
+            rows = feed.rows.take(numbers)
+            targets = feed.question.targets(rows)
+            index = targets.index.numpy()
+            if feed.question.by_slot:
+                width = int(rows.length.max(initial=1))
+                places = feed.rows.start[numbers[index // width]] + index % width
+            else:
+                places = (numbers[::sides] // sides)[index]
+            each = torch.from_numpy(scores[places]).to(self.device)
+            total += float(self.system.total_of(each, targets.to(self.device)))
+            count += self.system.count_of(targets)
+        return total / max(1, count)
 
     def seconds(self, feed: TaskFeed, most: float) -> float:
         """The longest rows are read first, so tokens are counted."""

@@ -1,19 +1,29 @@
-"""How many steps of a fine-tuning a time makes: the first ones are measured, then the plan holds.
+"""A time budget as a number of steps: the first updates are measured, then the plan holds.
 
 The learning rate comes to its end with the last planned step, so a plan is made once and written into the run's state:
 a run that is resumed goes on by it, whatever the clock says.
+
+Evaluation has a fifth of the budget. Where the development set is too long for that, a fixed random sample of it
+chooses the best weights; the whole is read once at the end if half of that fifth is enough for it, else the report is
+about the sample, and says so. Where too few steps are left to learn anything, the budget is refused.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from maskery.errors import InputError
+from maskery.randomness import keys, uniform
 from maskery.tasks.base import AnyTaskModel
+from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder, put_weights, weights_of
-from maskery.tasks.resolve import Splits
+from maskery.tasks.resolve import Splits, evaluations
 from maskery.tasks.run import Tuning, tuning_of
 from maskery.tasks.settings import TaskConfig
 
@@ -23,44 +33,137 @@ _UPDATES = 8
 _SHARE = 0.05
 """Part of the budget that measuring may take."""
 _HEADROOM = 0.9
-"""Saving, the page about the model, and a machine that is busier later take the rest."""
-_AT_THE_END = 3
-"""The best model is asked once more, and for its loss, which takes as long as reading twice."""
+"""Saving, the report, and a machine that is busier later take the rest."""
+_EVALUATION = 0.2
+"""Part of the budget that evaluations may take."""
+_SAMPLED = 4
+"""Evaluations on a sample at most: fewer and larger ones choose better."""
+BY_TIME = ("epochs", "evaluate_every", "evaluate_rows", "report_rows")
+"""Keys of task.toml that a schedule settles, beside the steps."""
+_MEASURED, _FEWEST_ROWS, _FEWEST_STEPS = 100, 20, 5
 
 
 @dataclass(frozen=True)
 class Pace:
     update: float
-    """Seconds."""
-    evaluation: float
+    """Seconds of an update."""
+    example: float
+    """Of evaluating one example."""
 
-    def steps(self, seconds: float, epoch: float) -> int:
-        """That fit, with an evaluation after each `epoch` steps; at least one."""
-        each = self.update + self.evaluation / epoch
-        return max(1, int((_HEADROOM * seconds - _AT_THE_END * self.evaluation) / each))
+
+@dataclass(frozen=True)
+class Schedule:
+    """What fits into a time."""
+
+    steps: int
+    evaluate_every: int
+    rows: int
+    """Examples of the development set in an evaluation; 0: all."""
+    report_rows: int
+    """In the report at the end."""
+    evaluating: float
+    """Seconds of all evaluations."""
+
+
+def sample_of(dev: Examples, rows: int) -> Examples:
+    """The same `rows` examples at every call; all where `rows` is 0. Candidates of a question (rank) stay together."""
+    if not rows or rows >= len(dev):
+        return dev
+    names: dict[str, int] = {}
+    unit = [names.setdefault(each.texts[0], len(names)) if dev.task == "rank" else at for at, each in enumerate(dev)]
+    draw = uniform(keys(0, "dev sample", np.array(unit)), "order")
+    chosen = np.sort(np.lexsort((np.arange(len(dev)), draw))[:rows])
+    return replace(dev, items=tuple(dev.items[at] for at in chosen.tolist()), notes=())
+
+
+def schedule(pace: Pace, config: TaskConfig, units: int, dev: int, seconds: float, later: float = 0.0) -> Schedule:
+    """The plan of a training of `units` a epoch and `dev` examples in `seconds`, of which `later` are needed for what
+    comes after it."""
+    epoch, usable = units / config.training.batch, _HEADROOM * seconds - later
+    share = min(_EVALUATION * seconds, dev * pace.example * len(evaluations(config, units)))
+    steps = min(config.training.steps, int((usable - share) / pace.update))
+    times = _times(config, steps, units)
+    whole = dev * pace.example
+    if times * whole <= share or not dev:
+        plan = Schedule(steps, config.evaluate_every, 0, 0, times * whole)
+    else:
+        every = max(config.evaluate_every, math.ceil(steps / epoch / _SAMPLED))
+        times = _times(config.model_copy(update={"evaluate_every": every}), steps, units)
+        last = whole if whole <= share / 2 else 0.0
+        rows = min(dev, int((share - last) / (times * pace.example)))
+        plan = Schedule(steps, every, rows, 0 if last else rows, times * rows * pace.example + last)
+    fitting = int((usable - plan.evaluating) / pace.update)
+    return replace(plan, steps=min(config.training.steps, fitting))
+
+
+def _times(config: TaskConfig, steps: int, units: int) -> int:
+    """Evaluations of a training that ends after so many steps."""
+    epochs = steps * config.training.batch / max(1, units)
+    training = config.training.model_copy(update={"steps": max(1, steps)})
+    return len(evaluations(config.model_copy(update={"training": training, "epochs": epochs}), units))
 
 
 def within_budget(made: AnyTaskModel, splits: Splits, seconds: float, say: Say) -> TaskConfig:
     """The task with as many steps as the time allows, at most those of all epochs."""
     began = time.perf_counter()
-    config = made.config
-    tuning = tuning_of(made, splits, TaskFolder(Path()), lambda note: None)
-    epoch = tuning.trainer.feed.units / config.training.batch
+    config, dev = made.config, splits.dev
+    measured = None if dev is None else sample_of(dev, _MEASURED)
+    tuning = tuning_of(made, replace(splits, dev=measured), TaskFolder(Path()), lambda note: None)
+    units = tuning.trainer.feed.units
     pace = _measured(tuning, seconds)
-    fitting = pace.steps(seconds - (time.perf_counter() - began), epoch)
-    steps = min(config.training.steps, fitting)
-    each = f"{1000 * pace.update:.0f} ms an update, {pace.evaluation:.1f} s for the development set"
-    if steps == config.training.steps:
-        say(f"budget of {seconds:.0f} s: all {config.epochs:g} epochs fit ({steps:,} steps; {each})")
-        return config
-    epochs = steps / epoch
-    say(f"budget of {seconds:.0f} s: {epochs:.2f} of {config.epochs:g} epochs ({steps:,} steps; {each})")
-    training = config.training.model_copy(update={"steps": steps})
-    return config.model_copy(update={"training": training, "epochs": epochs})
+    left = seconds - (time.perf_counter() - began)
+    later = 0.0 if splits.test is None else len(splits.test) * (pace.example or pace.update / config.training.batch / 3)
+    plan = schedule(pace, config, units, 0 if dev is None else len(dev), left, later)
+    _require_useful(plan, config, pace, seconds, 0 if dev is None else len(dev))
+    for line in _told(plan, config, pace, seconds, units, dev):
+        say(line)
+    training = config.training.model_copy(update={"steps": plan.steps})
+    epochs = config.epochs if plan.steps == config.training.steps else plan.steps * config.training.batch / units
+    return config.model_copy(
+        update={
+            "training": training,
+            "epochs": epochs,
+            "evaluate_every": plan.evaluate_every,
+            "evaluate_rows": plan.rows,
+            "report_rows": plan.report_rows,
+        }
+    )
+
+
+def _require_useful(plan: Schedule, config: TaskConfig, pace: Pace, seconds: float, dev: int) -> None:
+    fewest = min(_FEWEST_STEPS, config.training.steps)
+    rows = min(_FEWEST_ROWS, dev)
+    if plan.steps >= fewest and (not plan.rows or plan.rows >= rows):
+        return
+    needed = math.ceil(max(fewest * pace.update / (_HEADROOM - _EVALUATION), rows * pace.example / _EVALUATION) / 0.8)
+    raise InputError(
+        f"the budget leaves {seconds:.0f} s for training: {max(0, plan.steps)} updates of {pace.update:.2f} s fit, "
+        f"with {pace.example * 1000:.0f} ms for each example of the development set; fewer than {fewest} updates learn "
+        "nothing",
+        repair=f"a budget of {needed} s more, shorter rows (--length), smaller batches (--batch), or a smaller model",
+    )
+
+
+def _told(
+    plan: Schedule, config: TaskConfig, pace: Pace, seconds: float, units: int, dev: Examples | None
+) -> list[str]:
+    each = f"{1000 * pace.update:.0f} ms an update"
+    if plan.steps == config.training.steps:
+        told = [f"budget of {seconds:.0f} s: all {config.epochs:g} epochs fit ({plan.steps:,} steps; {each})"]
+    else:
+        epochs = plan.steps * config.training.batch / units
+        told = [f"budget of {seconds:.0f} s: {epochs:.2f} of {config.epochs:g} epochs ({plan.steps:,} steps; {each})"]
+    if dev is not None and plan.rows:
+        report = "the report at the end reads all" if not plan.report_rows else "so does the report"
+        told.append(
+            f"evaluation has {plan.evaluating:.0f} s: it reads a fixed random sample of {plan.rows:,} of {len(dev):,} "
+            f"development examples ({1000 * pace.example:.0f} ms each); {report}"
+        )
+    return told
 
 
 def _measured(tuning: Tuning, seconds: float) -> Pace:
-    """Train a little; the weights are put back as they were."""
+    """Train a little and evaluate a little; the weights are put back as they were."""
     system = tuning.made.system
     weights, began, times = weights_of(system), time.perf_counter(), []
     for update in tuning.trainer.updates():
@@ -71,14 +174,24 @@ def _measured(tuning: Tuning, seconds: float) -> Pace:
     system.zero_grad(set_to_none=True)
     system.eval()
     counted = times[1:] or times
-    evaluation = 0.0 if tuning.dev is None else tuning.made.seconds(tuning.dev, _SHARE * seconds)
-    return Pace(sum(counted) / len(counted), evaluation)
+    return Pace(sum(counted) / len(counted), _example_seconds(tuning, _SHARE * seconds))
+
+
+def _example_seconds(tuning: Tuning, most: float) -> float:
+    """Rows are made, read and compared with the right answers."""
+    if tuning.dev is None or not tuning.examples:
+        return 0.0
+    began = time.perf_counter()
+    tuning.made.feed(tuning.examples, lambda note: None)
+    making = time.perf_counter() - began
+    return (making + tuning.made.seconds(tuning.dev, most)) / len(tuning.examples)
 
 
 def planned_before(config: TaskConfig, folder: TaskFolder) -> TaskConfig | None:
-    """The task with the steps that the run at `folder` was planned with; None: it was not begun."""
+    """The task as the run at `folder` was planned; None: it was not begun."""
     stored = folder.state.get("task") if folder.begun else None
     if not isinstance(stored, dict):
         return None
     training = config.training.model_copy(update={"steps": stored["training"]["steps"]})
-    return config.model_copy(update={"training": training, "epochs": stored["epochs"]})
+    kept = {key: stored[key] for key in BY_TIME}
+    return config.model_copy(update={"training": training, **kept})

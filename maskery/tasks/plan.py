@@ -23,6 +23,7 @@ from maskery import files
 from maskery.checkpoint.tensors import read_json
 from maskery.config import Config
 from maskery.errors import InputError, RecipeError
+from maskery.tasks.pace import BY_TIME
 from maskery.tasks.resolve import Splits
 from maskery.tasks.run import Watch
 
@@ -49,8 +50,9 @@ class Plan(Config):
     @property
     def changes(self) -> list[str]:
         """The keys of task.toml that differ between what was asked and what is kept."""
-        by = {"training.seed": self.seeds > 1, "rows.truncate": bool(self.truncate), "epochs": bool(self.budget)}
-        return ["training.steps", *(key for key, changed in by.items() if changed)]
+        by = {"training.seed": self.seeds > 1, "rows.truncate": bool(self.truncate)}
+        timed = BY_TIME if self.budget else ()
+        return ["training.steps", *(key for key, changed in by.items() if changed), *timed]
 
     @property
     def plain_training(self) -> bool:

@@ -2,7 +2,9 @@
 
     pooler      the pooler's state                        first, last     the first or last slot's
     mean, max   over the row's slots, marks counted       firsts          the first slot of every layer, side by side
-    last_four   the first slot of the last four layers, with learned weights
+    cls_last_four          the first slot of the last four layers, summed with learned weights
+    cls_last_four_concat   the first slot of the last four layers, side by side
+    mean_last_four         all slots of the last four layers: layers summed with learned weights, then the mean
     mix         all layers and the embeddings, with learned weights and a scale (ELMo), mean over slots or first slot
     attention   over the row's slots, by a learned query
 
@@ -147,12 +149,24 @@ class Firsts(Pool):
         return torch.cat([first_of(hidden, states) for states in _layers(hidden, self.layers)], 1)
 
 
-class LastFour(Pool):
+class FirstsOfLastFour(Pool):
     needs_layers = True
 
     def __init__(self, shape: Shape) -> None:
+        self.layers = min(4, shape.layers)
+        super().__init__(self.layers * shape.width)
+
+    def forward(self, hidden: Hidden) -> Tensor:
+        return torch.cat([first_of(hidden, states) for states in _layers(hidden, self.layers)], 1)
+
+
+class LastFour(Pool):
+    needs_layers = True
+
+    def __init__(self, shape: Shape, of: Slots = "first") -> None:
         super().__init__(shape.width)
         self.layer_bias = nn.Parameter(torch.empty(min(4, shape.layers)))
+        self.pool = {"first": first_of, "mean": mean_of}[of]
 
     @property
     def weights(self) -> Tensor:
@@ -160,8 +174,9 @@ class LastFour(Pool):
         return torch.softmax(self.layer_bias, 0)
 
     def forward(self, hidden: Hidden) -> Tensor:
-        firsts = [first_of(hidden, states) for states in _layers(hidden, len(self.layer_bias))]
-        return torch.einsum("l,lbd->bd", self.weights, torch.stack(firsts))
+        # Weighing the pooled layers is weighing, then pooling: both are sums.
+        pooled = [self.pool(hidden, states) for states in _layers(hidden, len(self.layer_bias))]
+        return torch.einsum("l,lbd->bd", self.weights, torch.stack(pooled))
 
 
 class Mix(Pool):
@@ -208,7 +223,9 @@ POOLS: dict[str, Callable[[Shape], Pool]] = {
     "mean": lambda shape: Mean(shape.width),
     "max": lambda shape: Max(shape.width),
     "firsts": Firsts,
-    "last_four": LastFour,
+    "cls_last_four": LastFour,
+    "cls_last_four_concat": FirstsOfLastFour,
+    "mean_last_four": lambda shape: LastFour(shape, "mean"),
     "mix": Mix,
     "attention": AttentionPool,
 }

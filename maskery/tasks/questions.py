@@ -31,6 +31,8 @@ from maskery.tasks.tags import Encoded, Pieces, Tags, pieces_of, places_in
 Floats = NDArray[np.float32] | NDArray[np.float64]
 SIZES = "sizes"
 """Key in `Targets.extra`: how many candidates, pieces or slots each question has."""
+SURE = 0.5
+"""multilabel: the probability from which on a label is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +141,7 @@ class OfRows(Question):
             return Predicted(answers=_over_windows(example, plain, many)[:, 0].tolist())
         if self.examples.task == "multilabel":
             chances = _over_windows(example, _sigmoid(plain), many)
-            sets = [frozenset(self.labels[at] for at in np.flatnonzero(line >= 0.5)) for line in chances]
+            sets = [frozenset(self.labels[at] for at in np.flatnonzero(line >= SURE)) for line in chances]
             return Predicted(answers=sets, probabilities=chances)
         chances = _over_windows(example, softmax(plain), many)
         return Predicted(answers=[self.labels[at] for at in chances.argmax(axis=1)], probabilities=chances)

@@ -107,7 +107,8 @@ def steps_of(config: TaskConfig, units: int) -> int:
 
 
 def evaluations(config: TaskConfig, units: int) -> list[int]:
-    """The steps after which the development set is asked: the end of every epoch, and of training."""
-    last = config.training.steps
-    ends = np.arange(1, math.floor(config.epochs) + 1) * units / config.training.batch
+    """The steps after which the development set is evaluated: the end of every epoch, or of every so many, and of
+    training."""
+    last, every = config.training.steps, config.evaluate_every
+    ends = np.arange(every, math.floor(config.epochs) + 1, every) * units / config.training.batch
     return sorted({*(min(last, math.ceil(each)) for each in ends.tolist()), last})

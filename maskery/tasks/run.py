@@ -7,18 +7,19 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from maskery import files
+from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.errors import RecipeError, Stopped
 from maskery.system import Trainable
-from maskery.tasks.base import AnyTaskModel, UnitFeed
+from maskery.tasks.base import AnyTaskModel, Evaluation, UnitFeed
 from maskery.tasks.examples import Examples
-from maskery.tasks.folder import TaskFolder, fingerprint, put_weights, weights_of
+from maskery.tasks.folder import FINETUNE, Origins, TaskFolder, fingerprint, put_weights, require_kind, weights_of
 from maskery.tasks.judge.measure import HEADLINES
 from maskery.tasks.model import TaskModel
 from maskery.tasks.no_answer import EVEN, is_open
@@ -49,20 +50,26 @@ class Tuning:
     state: dict[str, Any] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
     """The weights that did best on the development set; none before it was first asked."""
+    examples: Examples | None = None
+    """Those of `dev`."""
+    found: Evaluation | None = None
+    """What the best weights answered; None: a resumed run has not yet found better ones."""
 
     @property
     def config(self) -> TaskConfig:
         return self.made.config
 
-    def begin(self, data: str, resume: bool) -> None:
-        """State and weights to go on from; `data` is the fingerprint of all examples."""
-        task = _settings(self.config)
+    def begin(self, of: Origins, resume: bool) -> None:
+        """State and weights to go on from."""
+        if resume and self.folder.begun:
+            require_same(self.folder, of, self.config)
         if not resume or not self.folder.checkpoints():
             self.state = {
                 "step": 0,
                 "tokens": 0,
-                "data": data,
-                "task": task,
+                **asdict(of),
+                "examples": _number(self.trainer.feed.units),
+                "task": _settings(self.config),
                 "best": None,
                 "stale": 0,
                 "finished": False,
@@ -70,7 +77,6 @@ class Tuning:
             self.folder.write_state(self.state)
             self.folder.run.cut_metrics(0)
             return
-        require_same(self.folder, data, self.config)
         _, newest = self.folder.checkpoints()[-1]
         self.state, self.best = self.folder.restore(newest, self.made.system, self.trainer.optimizer)
         self.trainer.step = self.state["step"]
@@ -126,21 +132,24 @@ class Tuning:
         if self.dev is None:
             self.best = {}
             return {}
-        metrics = self.made.metrics(self.dev)
+        evaluated = self.made.evaluated(self.dev)
+        metrics = evaluated.metrics
         found: dict[str, Any] = {"value": metrics[HEADLINES[self.config.task][0]]}
         found |= {"loss": metrics["loss"]} if "loss" in metrics else {}
         found |= {"threshold": self.config.threshold} if self.made.fits_threshold else {}
-        self._judge(found)
+        if self._judge(found):
+            self.found = evaluated
         return {f"eval/{name}": each for name, each in metrics.items()}
 
-    def _judge(self, found: Mapping[str, Any]) -> None:
-        """Keep the weights if what was found, the headline's value first, is the best so far."""
+    def _judge(self, found: Mapping[str, Any]) -> bool:
+        """Keep the weights if what was found, the headline's value first, is the best so far; whether it is."""
         before = self.state["best"]
         if before is None or _rank(found) > _rank(before):
             self.state |= {"best": {"step": self.state["step"], **found}, "stale": 0}
             self.best = weights_of(self.made.system)
-        else:
-            self.state["stale"] += 1
+            return True
+        self.state["stale"] += 1
+        return False
 
     def _save(self) -> None:
         self.state["machine"] = machine.facts(self.trainer.device, 1, self.trainer.micro)
@@ -153,6 +162,8 @@ class Tuning:
         if self.best:
             put_weights(self.made.system, self.best)
         self._settle()
+        if self.found is not None and self.examples is not None and self.found.predicted is not None:
+            self.made.evaluation = self.examples, self.found
         self.made.system.eval()
         self.made.save(self.folder.path, self.say)
 
@@ -175,15 +186,18 @@ def _rank(found: Mapping[str, float]) -> tuple[float, float]:
     return -math.inf if math.isnan(found["value"]) else found["value"], -found.get("loss", 0.0)
 
 
-def require_same(folder: TaskFolder, data: str, config: TaskConfig, free: Collection[str] = ()) -> None:
-    """Refuse a run of other examples, or of other settings. `free`: keys that a plan has changed."""
+def require_same(folder: TaskFolder, of: Origins, config: TaskConfig, free: Collection[str] = ()) -> None:
+    """Refuse a run of another command, other examples, another model, or other settings. `free`: keys that a plan has
+    changed."""
     state = folder.state
-    if state.get("data") != data:
-        raise RecipeError(
-            "the run was started with other examples",
-            where=folder.path,
-            repair="resume with the same files, or choose another --out",
-        )
+    require_kind(folder, of.kind)
+    for name, what, same in (("data", "other examples", "files"), ("base", "another base model", "model")):
+        if state.get(name) != getattr(of, name):
+            raise RecipeError(
+                f"the run was started with {what}",
+                where=folder.path,
+                repair=f"resume with the same {same}, or choose another --out",
+            )
     before, now = _flat(state.get("task", {})), _flat(_settings(config))
     other = sorted(key for key in now if before.get(key) != now[key] and key not in free)
     if other:
@@ -219,19 +233,31 @@ def _nobody(update: Update, line: Mapping[str, Any]) -> None:
 
 
 def tune(
-    made: AnyTaskModel, splits: Splits, out: Path, *, resume: bool = False, say: Say, watch: Watch = _nobody
+    made: AnyTaskModel,
+    splits: Splits,
+    out: Path,
+    *,
+    resume: bool = False,
+    say: Say,
+    watch: Watch = _nobody,
+    base: str = "",
+    sample: Examples | None = None,
 ) -> AnyTaskModel:
-    """Train a model whose task is resolved (`resolve`); the best on the development set is written and returned."""
+    """Train a model whose task is resolved (`resolve`); the best on the development set is written and returned.
+    `base`: the fingerprint of the model that it began as, where that is not the model as it stands. `sample`: the part
+    of the development set that is evaluated on; None: all of it."""
     machine.prepare()
     folder = TaskFolder(out)
     started = occupied(out, resume)
+    data = fingerprint(splits.train, splits.dev)
+    of = Origins(kind=FINETUNE, data=data, base=base or model_fingerprint(made.model))
     with locked(out), files.writing(out, reads=True):
         if started and folder.begun and folder.state.get("finished"):
-            require_same(folder, fingerprint(splits.train, splits.dev), made.config)
+            require_same(folder, of, made.config)
             say(f"{out}: already finished at step {folder.state['step']}")
             return TaskModel.load(out)
-        tuning = tuning_of(made, splits, folder, say)
-        tuning.begin(fingerprint(splits.train, splits.dev), started)
+        tuning = tuning_of(made, splits if sample is None else replace(splits, dev=sample), folder, say)
+        tuning.begin(of, started)
         tuning.train(watch)
         tuning.finish()
         folder.write_state({**tuning.state, "finished": True})
@@ -259,7 +285,7 @@ def tuning_of(made: AnyTaskModel, splits: Splits, folder: TaskFolder, say: Say) 
     trainer: Trainer[Trainable, UnitFeed] = Trainer(
         training, feed, made.system, optimizer, [units], device=device, planned=micro.bytes, precision=precision
     )
-    return Tuning(made, folder, trainer, dev, say)
+    return Tuning(made, folder, trainer, dev, say, examples=splits.dev)
 
 
 def _told(made: AnyTaskModel, examples: Examples, say: Say) -> UnitFeed:
@@ -268,3 +294,8 @@ def _told(made: AnyTaskModel, examples: Examples, say: Say) -> UnitFeed:
     for note in notes:
         say(f"dev: {note}")
     return feed
+
+
+def _number(units: Any) -> int:
+    """How many units are trained on; a feed of vectors has their rows."""
+    return units if isinstance(units, int) else len(units)

@@ -15,7 +15,10 @@ from maskery.train.config import TrainingConfig
 
 Task = Literal["classify", "pair", "regress", "multilabel", "tag", "qa", "choice", "rank", "seq2seq"]
 Truncate = Literal["head", "tail", "head+tail"]
-Read = Literal["auto", "pooler", "first", "last", "mean", "max", "firsts", "last_four", "mix", "attention"]
+Read = Literal[
+    "auto", "pooler", "first", "last", "mean", "max", "firsts", "cls_last_four", "cls_last_four_concat",
+    "mean_last_four", "mix", "attention",
+]  # fmt: skip
 
 
 class ColumnsConfig(Config):
@@ -105,6 +108,9 @@ class WriteConfig(Config):
 
 
 class TaskConfig(Config):
+    """What is not given is chosen when a fine-tuning starts (maskery/tasks/defaults.py); the values here are those of
+    BERT base on thousands of rows."""
+
     task: Task
     model: str = ""
     """The folder that the run began with."""
@@ -118,6 +124,12 @@ class TaskConfig(Config):
     head: HeadConfig = HeadConfig()
     write: WriteConfig = WriteConfig()
     epochs: float = Field(3.0, gt=0)
+    evaluate_every: int = Field(1, ge=1)
+    """Epochs between two evaluations on the development set; the end of training always has one."""
+    evaluate_rows: int = Field(0, ge=0)
+    """Examples of the development set, a fixed random sample, that are evaluated on; 0: all."""
+    report_rows: int = Field(0, ge=0)
+    """The same of the report at the end."""
     meta: Meta = Meta()
     """What training knows of the columns beside the text."""
     threshold: float | None = None

@@ -10,85 +10,38 @@ They may stand in each other, in this order. A stopped run goes on with the trai
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.errors import Stopped
-from maskery.tasks.adapt import FOLDER as ADAPTED
-from maskery.tasks.adapt import taken
 from maskery.tasks.base import AnyTaskModel
 from maskery.tasks.examples import Examples
-from maskery.tasks.folder import TaskFolder, fingerprint
-from maskery.tasks.judge.measure import HEADLINES, Judgement
+from maskery.tasks.folder import TaskFolder
+from maskery.tasks.judge.baselines import Baselines
+from maskery.tasks.judge.measure import HEADLINES, Judgement, one_class
 from maskery.tasks.judge.repeats import LearningCurve, LearningPoint, over_seeds
 from maskery.tasks.judge.words import figure_text
 from maskery.tasks.judging import Repeated, read_judgement, write_judgement
 from maskery.tasks.model import TASK_FILE, TaskModel, read_task, write_task
-from maskery.tasks.own_loss import OwnLoss, put_loss
-from maskery.tasks.pace import planned_before, within_budget
-from maskery.tasks.plan import ENDS, Part, Plan, Watching
+from maskery.tasks.own_loss import put_loss
+from maskery.tasks.pace import BY_TIME, planned_before, sample_of, within_budget
+from maskery.tasks.plan import ENDS, Part, Plan
 from maskery.tasks.resolve import Splits, steps_of
-from maskery.tasks.run import Watch, require_same, tune
+from maskery.tasks.run import require_same, tune
 from maskery.tasks.seq2seq.model import WritingModel
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.subsets import parts_of
-from maskery.tasks.together import Answering, models_of, opened
-from maskery.train.loop import Update
+from maskery.tasks.together import Answering, Together, first_of
+from maskery.tasks.work import Work
 
 Say = Callable[[str], None]
 Keep = Callable[[Path, Sequence[str], bool], str]
 """(folder, names of trainings in it, whether all are there) -> what was kept, in words."""
-
-
-@dataclass
-class Work:
-    """What all trainings of a run have in common."""
-
-    source: str | Path
-    out: Path
-    splits: Splits
-    say: Say
-    many: int = 1
-    """Trainings."""
-    watching: Watching | None = None
-    loaded: Model | None = None
-    """The model as it was read first: the first training takes it, every other one reads it again."""
-    begun: int = 0
-    loss: OwnLoss | None = None
-    """A function of the user's own, where the settings name one."""
-
-    def model(self) -> Model:
-        if self.loaded is not None:
-            found, self.loaded = self.loaded, None
-            return found
-        found = load(self.source)
-        if (self.out / ADAPTED).is_dir():
-            taken(found, self.out / ADAPTED)
-        return found
-
-    def opened(self, path: Path) -> Answering:
-        """What a training wrote, with the loss by which it is judged."""
-        found = opened(path)
-        for each in models_of(found):
-            put_loss(each.system, self.loss)
-        return found
-
-    def title(self, path: Path) -> str:
-        if self.many == 1:
-            return ""
-        return f"training {self.begun} of {self.many}, {path.relative_to(self.out)}"
-
-    def watch(self, part: Part) -> AbstractContextManager[Watch]:
-        return nullcontext(_nobody) if self.watching is None else self.watching(part)
-
-
-def _nobody(update: Update, line: Mapping[str, Any]) -> None:
-    pass
+_SHOWN = 100
+"""Training examples that show whether one class is all that is predicted."""
 
 
 def _quiet(note: str) -> None:
@@ -133,30 +86,65 @@ def trained(job: Job, plan: Plan, work: Work) -> Judgement | None:
 
 def _alone(job: Job, work: Work) -> Judgement | None:
     work.begun += 1
-    folder = TaskFolder(job.path)
+    began, folder = time.monotonic(), TaskFolder(job.path)
     before = read_judgement(job.path) if folder.begun and folder.state.get("finished") else None
     splits = replace(work.splits, train=job.train)
     if before is not None:
         require_same(
             folder,
-            fingerprint(splits.train, splits.dev),
+            work.origins(splits),
             job.config,
-            ("training.steps", *(["epochs"] if job.seconds else [])),
+            ("training.steps", *(BY_TIME if job.seconds else ())),
         )
         work.say(f"{job.path}: already finished at step {folder.state['step']}")
         return before
     title = work.title(job.path)
     if title:
         work.say(title)
+    baselines = None if splits.dev is None else work.baselines_for(job.train, splits.dev, job.seconds)
     made = begun_model(work.model(), job.config, work.say)
     put_loss(made.system, work.loss)
     made.config = _with_steps(job, made, work)
-    made.config = _within_time(job, made, splits, folder, work.say)
+    made.config = _within_time(job, made, splits, folder, began, work.say)
     part = Part(path=job.path, title=title, steps=made.config.training.steps, task=made.config.task)
+    sample = work.dev(made.config.evaluate_rows)
     with work.watch(part) as watch:
-        made = tune(made, splits, job.path, resume=job.path.exists(), say=work.say, watch=watch)
+        made = tune(
+            made, splits, job.path, resume=job.path.exists(), say=work.say, watch=watch, sample=sample, base=work.base
+        )
         put_loss(made.system, work.loss)  # a finished one is read from its folder
-    return None if splits.dev is None else write_judgement(made, splits.dev, job.path, work.say)
+    if baselines is None:
+        _warn_of_one_class(made, job.train, work.say)
+        return None
+    return _judged(made, job, work, work.say, baselines)
+
+
+def _judged(
+    made: Answering, job: Job, work: Work, say: Say, baselines: Baselines, repeated: Repeated | None = None
+) -> Judgement:
+    """Write the report of a training about the development set, or the sample of it that its time allows."""
+    dev = work.dev(made.config.report_rows)
+    assert dev is not None
+    assert work.splits.dev is not None
+    some = baselines.at(work.splits.dev, dev)
+    if len(dev) < len(work.splits.dev):
+        note = f"figures are of a fixed random sample of {len(dev):,} of {len(work.splits.dev):,} development examples"
+        some = replace(some, notes=(*some.notes, note))
+    judgement = write_judgement(made, dev, job.path, say, repeated, some)
+    first = first_of(made)
+    if not isinstance(made, Together) and first.evaluation is not None:
+        work.evaluations[job.path] = first.evaluation[1]
+    return judgement
+
+
+def _warn_of_one_class(made: AnyTaskModel, train: Examples, say: Say) -> None:
+    """Without a development set some of the training examples show it."""
+    if made.config.task not in ("classify", "pair"):
+        return
+    some = sample_of(train, _SHOWN)
+    answers = made.predict(some, _quiet).answers
+    for note in one_class(made.config.task, made.gold(some), answers):
+        say(note)
 
 
 def begun_model(loaded: Model, config: TaskConfig, say: Say) -> AnyTaskModel:
@@ -178,10 +166,13 @@ def _with_steps(job: Job, made: AnyTaskModel, work: Work) -> TaskConfig:
     return job.config.model_copy(update={"training": training})
 
 
-def _within_time(job: Job, made: AnyTaskModel, splits: Splits, folder: TaskFolder, say: Say) -> TaskConfig:
+def _within_time(
+    job: Job, made: AnyTaskModel, splits: Splits, folder: TaskFolder, began: float, say: Say
+) -> TaskConfig:
     if not job.seconds:
         return made.config
-    return planned_before(made.config, folder) or within_budget(made, splits, job.seconds, say)
+    spent = time.monotonic() - began
+    return planned_before(made.config, folder) or within_budget(made, splits, job.seconds - spent, say)
 
 
 # -- several
@@ -192,7 +183,10 @@ def _over_sizes(job: Job, plan: Plan, work: Work) -> Judgement | None:
     total = sum(map(len, parts))
     parts[-1] = job.train  # it is all of the data, and known to be so
     names = [f"examples-{len(part)}" for part in parts]
-    jobs = {name: job.inside(name, len(part) / total, train=part) for name, part in zip(names, parts, strict=True)}
+    jobs = {
+        name: job.inside(name, len(part) / total, work.config_for(job.config, part), part)
+        for name, part in zip(names, parts, strict=True)
+    }
     found = _each(job, jobs, plan, work, _last)
     points = [point for name, each in found.items() for point in _points(jobs[name], each, plan)]
     for point in points:
@@ -262,8 +256,13 @@ def _each(job: Job, jobs: Mapping[str, Job], plan: Plan, work: Work, keep: Keep)
 def _told(job: Job, work: Work, repeated: Repeated) -> Judgement | None:
     """Judge what is kept; then the run is finished."""
     assert work.splits.dev is not None
-    judgement = write_judgement(work.opened(job.path), work.splits.dev, job.path, _quiet, repeated)
     folder = TaskFolder(job.path)
+    made, kept = work.opened(job.path), folder.state["kept"]
+    dev = work.dev(made.config.report_rows)
+    if dev is not None and isinstance(kept, str) and job.path / kept in work.evaluations:
+        first_of(made).evaluation = dev, work.evaluations[job.path / kept]
+    baselines = work.baselines_for(job.train, work.splits.dev, job.seconds)
+    judgement = _judged(made, job, work, _quiet, baselines, repeated)
     folder.write_state({**folder.state, "finished": True})
     return judgement
 

@@ -115,12 +115,12 @@ class TaskSystem(Trainable):
         return made
 
     def counts(self, batch: Batch) -> dict[str, int]:
-        found = {TASK: self._count(batch.targets[TASK])}
+        found = {TASK: self.count_of(batch.targets[TASK])}
         if LANGUAGE in self.weights:
             found[LANGUAGE] = len(batch.targets[LANGUAGE].label)
         return found
 
-    def _count(self, targets: Targets) -> int:
+    def count_of(self, targets: Targets) -> int:
         if self.crf is not None:
             return len(targets.label)
         return self.loss.count(_wanted(targets))
@@ -140,9 +140,14 @@ class TaskSystem(Trainable):
         if not self.by_slot:
             states = states.index_select(0, targets.index)
         if self.crf is not None:
-            crf = self.crf
-            return mean([crf.total(each, targets.extra[SIZES], targets.label) for each in self.head.draws(states)])
-        return self.head.total(states, lambda scores: self.loss.total(scores, _wanted(targets)))
+            return mean([self.total_of(each, targets) for each in self.head.draws(states)])
+        return self.head.total(states, lambda scores: self.total_of(scores, targets))
+
+    def total_of(self, scores: Tensor, targets: Targets) -> Tensor:
+        """The summed loss by the scores of all targets."""
+        if self.crf is not None:
+            return self.crf.total(scores, targets.extra[SIZES], targets.label)
+        return self.loss.total(scores, _wanted(targets))
 
     def _parts(self, batch: Batch) -> list[Part]:
         """All rows read by the network, or those of each field by its own."""

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery import hub
 from maskery.errors import CheckpointError, InputError
 from maskery.tasks.base import AnyTaskModel
 from maskery.tasks.examples import Examples
 from maskery.tasks.model import TASK_FILE, TaskModel, read_task
-from maskery.tasks.questions import Predicted
+from maskery.tasks.questions import SURE, Predicted
 from maskery.tasks.settings import TaskConfig
 
 CLASSES, SCORES = ("classify", "pair", "multilabel", "choice"), ("regress", "rank")
@@ -49,6 +50,8 @@ def first_of(answering: Answering) -> AnyTaskModel:
 def opened(folder: str | Path) -> Answering:
     """What a fine-tuning wrote, one model or several; or a folder of Hugging Face's with a task's head."""
     folder = Path(folder)
+    if not folder.exists():
+        folder = hub.in_cache(str(folder)) or folder
     config = read_task(folder) if (folder / TASK_FILE).is_file() else None
     if config is None or not config.fused:
         return TaskModel.load(folder)
@@ -113,7 +116,7 @@ def averaged(runs: Sequence[tuple[TaskConfig, Predicted]]) -> Predicted:
         return Predicted(answers=scores.tolist(), groups=first.groups, notes=_notes(runs))
     chances = np.mean([_in_order(config, own, each) for own, each in runs], axis=0)
     if config.task == "multilabel":
-        sets = [frozenset(config.labels[at] for at in np.flatnonzero(line >= 0.5)) for line in chances]
+        sets = [frozenset(config.labels[at] for at in np.flatnonzero(line >= SURE)) for line in chances]
         return Predicted(answers=sets, probabilities=chances, notes=_notes(runs))
     best = chances.argmax(axis=1).tolist()
     answers = [str(at) if config.task == "choice" else config.labels[at] for at in best]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from maskery.errors import InputError
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Kind(IntEnum):
@@ -97,3 +104,16 @@ def kinds(code_points: NDArray[np.uint32]) -> NDArray[np.uint8]:
 def capitals(code_points: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Whether each character is an upper-case (or title-case) letter."""
     return _table()[code_points] >= _CAPITAL
+
+
+@contextmanager
+def whole_characters(texts: Sequence[str]) -> Iterator[None]:
+    """The library in Rust refuses half a character (bytes of an argument that are no UTF-8) without saying which."""
+    try:
+        yield
+    except TypeError:
+        for text in texts:
+            if isinstance(text, str) and (half := _HALF.search(text)):
+                cause = f"character {half.start() + 1} of a text is half a character, {half[0]!a}"
+                raise InputError(cause, where=ascii(text[:40]), repair="give the text in UTF-8") from None
+        raise

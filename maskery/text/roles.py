@@ -6,6 +6,7 @@ mark that ended the last text begins the next, padding is read by nobody, and by
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,15 @@ class Specials:
         return self.cls != self.sep
 
 
-def find(rust: RustTokenizer, where: str | Path = "") -> tuple[dict[str, str], Specials, str]:
-    """The special tokens by their roles, their numbers, and what there is to say of it."""
+def find(
+    rust: RustTokenizer, settings: Mapping[str, Any], where: str | Path = ""
+) -> tuple[dict[str, str], Specials, str]:
+    """The special tokens by their roles, their numbers, and what there is to say of it. `settings`
+    (tokenizer_config.json) may name them."""
     names = {
         role: name
         for role, candidates in ROLES.items()
-        if (name := next((each for each in candidates if rust.token_to_id(each) is not None), None))
+        if (name := _name(rust, settings, role, candidates)) is not None
     }
     note = ""
     if "cls" not in names and "sep" not in names and (mark := _one_mark(rust, names)):
@@ -67,6 +71,18 @@ def find(rust: RustTokenizer, where: str | Path = "") -> tuple[dict[str, str], S
             )
     numbers: dict[str, Any] = {"mask": None, **{role: rust.token_to_id(name) for role, name in names.items()}}
     return names, Specials(**numbers), note
+
+
+def _name(rust: RustTokenizer, settings: Mapping[str, Any], role: str, candidates: Sequence[str]) -> str | None:
+    """A vocabulary may hold several candidates: MPNet's has BERT's special tokens as well, which nobody uses. The one
+    that the settings name is taken, else one that the tokenizer looks for in text, else the first."""
+    stated = settings.get(f"{role}_token")
+    name = stated.get("content") if isinstance(stated, dict) else stated
+    known = [each for each in candidates if rust.token_to_id(each) is not None]
+    if isinstance(name, str) and (name in known or (not known and name != END and rust.token_to_id(name) is not None)):
+        return name
+    found = {token.content for token in rust.get_added_tokens_decoder().values() if token.special}
+    return next((each for each in known if each in found), known[0] if known else None)
 
 
 def _one_mark(rust: RustTokenizer, names: dict[str, str]) -> str | None:

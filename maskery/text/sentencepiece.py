@@ -31,18 +31,21 @@ class Piece(NamedTuple):
     score: float
     kind: int
 
+    @property
+    def is_mark(self) -> bool:
+        """Whether it stands for no text."""
+        return self.kind in (_UNKNOWN, _CONTROL, _USER)
+
 
 def is_here(folder: Path) -> bool:
     return (folder / FILE).is_file()
 
 
-def read(folder: Path, settings: Mapping[str, Any]) -> RustTokenizer:
-    """The tokenizer of the file; `settings` (tokenizer_config.json) may say `do_lower_case` and `keep_accents`."""
-    path = folder / FILE
-    try:
-        pieces, charsmap = _parsed(path.read_bytes())
-    except (ValueError, struct.error) as error:
-        raise InputError(f"cannot be read: {error}", where=path, repair=_AGAIN) from None
+def read(path: Path, settings: Mapping[str, Any]) -> RustTokenizer:
+    """The tokenizer of a file, or of spiece.model in a folder; `settings` (tokenizer_config.json) may say
+    `do_lower_case` and `keep_accents`."""
+    path = path / FILE if path.is_dir() else path
+    pieces, charsmap = content(path)
     unknown = [number for number, piece in enumerate(pieces) if piece.kind == _UNKNOWN]
     if len(unknown) != 1:
         raise InputError(f"has {len(unknown)} unknown pieces, not one", where=path, repair=_AGAIN)
@@ -54,7 +57,7 @@ def read(folder: Path, settings: Mapping[str, Any]) -> RustTokenizer:
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
     )
     rust.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    special = [each.text for each in pieces if each.kind in (_UNKNOWN, _CONTROL, _USER)]
+    special = [each.text for each in pieces if each.is_mark]
     rust.add_special_tokens(
         [AddedToken(text, special=True, normalized=False, lstrip=text in ("<mask>", "[MASK]")) for text in special]
     )
@@ -68,8 +71,15 @@ def read(folder: Path, settings: Mapping[str, Any]) -> RustTokenizer:
     return rust
 
 
+def content(path: Path) -> tuple[list[Piece], bytes]:
+    """The pieces of a file, and the table of characters by which text is normalised."""
+    try:
+        return _parsed(path.read_bytes())
+    except (ValueError, struct.error) as error:
+        raise InputError(f"cannot be read: {error}", where=path, repair=_AGAIN) from None
+
+
 def _parsed(data: bytes) -> tuple[list[Piece], bytes]:
-    """The pieces, and the table of characters."""
     model = wire.fields(data)
     pieces = [_piece(wire.fields(part)) for part in wire.messages(model, 1)]
     if not pieces:
@@ -99,7 +109,7 @@ def _score(piece: Piece) -> float:
 def _normaliser(pieces: list[Piece], charsmap: bytes, settings: Mapping[str, Any]) -> normalizers.Normalizer:
     lowercase = settings.get("do_lower_case")
     if not isinstance(lowercase, bool):
-        ordinary = (each.text for each in pieces if each.kind not in (_UNKNOWN, _CONTROL, _USER))
+        ordinary = (each.text for each in pieces if not each.is_mark)
         lowercase = not any(character.isupper() for text in ordinary for character in text)
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if settings.get("keep_accents") is not True:

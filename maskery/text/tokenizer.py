@@ -21,10 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
-from maskery import files
+from maskery import arguments, files, hub
 from maskery.errors import InputError
-from maskery.text import byte_pairs, marks, roles, sentencepiece, wordpiece
-from maskery.text.characters import character_class
+from maskery.text import byte_pairs, fairseq, marks, roles, sentencepiece, wordpiece
+from maskery.text.characters import character_class, whole_characters
 from maskery.text.marks import Part
 from maskery.text.roles import Specials as Specials
 
@@ -59,6 +59,13 @@ class FlatTokens(NamedTuple):
 
 
 class Tokenizer:
+    """Text to ids and back, with offsets; of every kind that the families read: WordPiece, BPE, unigram.
+
+    tokenizer = maskery.Tokenizer.load("my-model")        # a folder, tokenizer.json or vocab.txt
+    ids, segments = tokenizer.encode("The cat sat.")      # framed by [CLS] and [SEP]
+    tokenizer.tokens(ids), tokenizer.decode(ids)
+    """
+
     def __init__(
         self, rust: RustTokenizer, *, settings: dict[str, Any] | None = None, note: str = "", where: str | Path = ""
     ) -> None:
@@ -67,7 +74,7 @@ class Tokenizer:
         rust.encode_special_tokens = False
         self._marked = rust
         self._settings = dict(settings or {})
-        self.names, self.specials, stands = roles.find(rust, where)
+        self.names, self.specials, stands = roles.find(rust, self._settings, where)
         self.note = "; ".join(filter(None, (note, stands)))
         """What was decided when the tokenizer was opened or made, and why."""
         self.target: Tokenizer | None = None
@@ -100,12 +107,23 @@ class Tokenizer:
         return cls(wordpiece.assemble(pieces, lowercase), settings={"do_lower_case": lowercase}, note=note)
 
     @classmethod
+    def from_sentencepiece(cls, path: Path, settings: dict[str, Any]) -> Tokenizer:
+        """From the file of a SentencePiece model; `settings` as tokenizer_config.json has them."""
+        with _readable(path):
+            rust = sentencepiece.read(path, settings)
+        return cls(rust, settings=settings, note=f"made of {path.name}", where=path)
+
+    @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or spiece.model; from a
-        tokenizer.json, or from a bare vocab.txt. A folder that holds another one for targets gives both."""
-        made = cls._load(Path(path))
-        if (Path(path) / TARGET / "tokenizer.json").is_file():
-            made.target = cls._load(Path(path) / TARGET)
+        """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model or
+        sentencepiece.bpe.model; from a tokenizer.json, a bare vocab.txt, or the .model file of SentencePiece; by the
+        name of a model in the Hugging Face cache. A folder that holds another one for targets gives both."""
+        folder = arguments.path("path", path, "the path of a folder or file with a tokenizer")
+        if not folder.exists():
+            folder = hub.in_cache(str(path), hub.TOKENIZERS) or folder
+        made = cls._load(folder)
+        if (folder / TARGET / "tokenizer.json").is_file():
+            made.target = cls._load(folder / TARGET)
         return made
 
     @classmethod
@@ -118,15 +136,22 @@ class Tokenizer:
             rust, note = byte_pairs.read(path), f"made of {byte_pairs.VOCABULARY} and {byte_pairs.MERGES}"
             return cls(rust, settings=_read_settings(path), note=note, where=path)
         if file is path and sentencepiece.is_here(path):
+            return cls.from_sentencepiece(path / sentencepiece.FILE, _read_settings(path))
+        if file is path and fairseq.is_here(path):
             settings = _read_settings(path)
-            return cls(sentencepiece.read(path, settings), settings=settings, note="made of spiece.model", where=path)
+            rust, kind = fairseq.read(path, settings)
+            settings = {"tokenizer_class": fairseq.CLASSES[kind], **settings}
+            return cls(rust, settings=settings, note=f"made of {fairseq.FILE}, numbered as {kind} does", where=path)
         if not file.is_file():
             raise InputError(
                 "no tokenizer here" if path.is_dir() else "no such file",
                 where=path,
-                repair="give a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or spiece.model; a "
-                "file of the first two kinds; or the word train",
+                repair="give a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model, or "
+                "sentencepiece.bpe.model; a tokenizer.json, a vocab.txt or a .model file of SentencePiece; or the word "
+                "train",
             )
+        if file.suffix == ".model":
+            return cls.from_sentencepiece(file, _read_settings(folder))
         settings = _read_settings(folder) if path.is_dir() or file.suffix == ".json" else {}
         if file.suffix == ".json":
             return cls.from_json(_read_text(file), settings=settings, where=file)
@@ -153,7 +178,8 @@ class Tokenizer:
     def encode_flat(self, texts: Sequence[str]) -> FlatTokens:
         """Raw text to one run of tokens. `Encoding.offsets` makes a tuple a token; flattening them as iterators is
         the quickest way out that the binding leaves."""
-        encodings = self._raw.encode_batch(list(texts), add_special_tokens=False)
+        with whole_characters(texts):
+            encodings = self._raw.encode_batch(list(texts), add_special_tokens=False)
         lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
         total = int(lengths.sum())
         ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=total)
@@ -163,7 +189,8 @@ class Tokenizer:
 
     def encode_ids(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Raw text to one run of ids, and how many each text has; quicker than `encode_flat`."""
-        encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
+        with whole_characters(texts):
+            encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
         lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
         ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=int(lengths.sum()))
         return ids, lengths
@@ -189,12 +216,14 @@ class Tokenizer:
 
     def encode(self, text: str, pair: str | None = None) -> tuple[list[int], list[int]]:
         """Ids and segments of marked text in the tokenizer's frame ([CLS] a [SEP] b [SEP]); `[MASK]` is the mask."""
-        encoding = self._marked.encode(text, pair, add_special_tokens=True)
+        with whole_characters((text, pair or "")):
+            encoding = self._marked.encode(text, pair, add_special_tokens=True)
         return list(encoding.ids), list(encoding.type_ids)
 
     def encode_marked(self, text: str) -> list[int]:
         """Ids of marked text as it stands, without a frame; `[MASK]` is the mask."""
-        return list(self._marked.encode(text, add_special_tokens=False).ids)
+        with whole_characters((text,)):
+            return list(self._marked.encode(text, add_special_tokens=False).ids)
 
     @property
     def frames_as_rows(self) -> bool:
@@ -281,7 +310,9 @@ class Tokenizer:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         told = roles.told(self.names)
-        kind = "BertTokenizer" if self.kind == "WordPiece" else "PreTrainedTokenizerFast"
+        kind = "PreTrainedTokenizerFast"
+        if self.kind == "WordPiece":
+            kind = "MPNetTokenizer" if wordpiece.is_mpnet(self.pieces) else "BertTokenizer"
         # Without being asked for, Hugging Face gives no segments of a tokenizer that it does not know by name.
         inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} if self.frames_as_rows else {}
         settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **inputs, **self._settings, **told}
@@ -311,7 +342,7 @@ def _readable(where: str | Path) -> Iterator[None]:
     """The binding raises bare `Exception`, and a panic of the library is not even that."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, InputError):
         raise
     except BaseException as error:
         raise InputError(

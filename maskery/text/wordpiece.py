@@ -1,5 +1,7 @@
 """WordPiece tokenizers in BERT's manner, made from a list of pieces: clean text, Han characters and punctuation apart.
 
+MPNet's list is BERT's, with its special tokens, after four of fairseq's and before <mask>; it frames texts with these.
+
 Departs from the origin in nothing that changes an id: the same normaliser, the same longest-match-first search,
 words above 100 characters become [UNK].
 """
@@ -16,13 +18,16 @@ from tokenizers.decoders import WordPiece as WordPieceDecoder
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
-from tokenizers.processors import TemplateProcessing
+from tokenizers.processors import RobertaProcessing, TemplateProcessing
 
 from maskery.errors import InputError
 from maskery.text.marks import CONTROL_MARK
 
 NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LONGEST_WORD = 100
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
+"""What MPNet's pieces begin with."""
+_MPNET = (*FAIRSEQ, "[UNK]", "<mask>")
 
 
 def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:
@@ -34,9 +39,25 @@ def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:
     )
     rust.pre_tokenizer = BertPreTokenizer()
     rust.decoder = WordPieceDecoder(prefix="##", cleanup=True)
-    rust.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in NAMES if name in numbers])
-    frame(rust, "[CLS]", "[SEP]")
+    special = _MPNET if is_mpnet(pieces) else NAMES
+    rust.add_special_tokens(
+        [
+            AddedToken(name, special=True, normalized=False, lstrip=name == "<mask>")
+            for name in special
+            if name in numbers
+        ]
+    )
+    if is_mpnet(pieces):
+        # In RoBERTa's frame all of a pair is of segment 0.
+        ends = {name: (name, numbers[name]) for name in ("<s>", "</s>")}
+        rust.post_processor = RobertaProcessing(ends["</s>"], ends["<s>"], trim_offsets=True, add_prefix_space=False)
+    else:
+        frame(rust, "[CLS]", "[SEP]")
     return rust
+
+
+def is_mpnet(pieces: Sequence[str]) -> bool:
+    return tuple(pieces[: len(FAIRSEQ)]) == FAIRSEQ and "<mask>" in pieces
 
 
 def frame(rust: RustTokenizer, cls: str, sep: str) -> None:
@@ -70,7 +91,7 @@ def read_vocabulary(path: Path) -> list[str]:
                 repair="rename one of the two: a piece has one number",
             )
         seen[piece] = number
-    missing = [name for name in NAMES if name not in seen]
+    missing = [name for name in (_MPNET if is_mpnet(pieces) else NAMES) if name not in seen]
     if missing:
         raise InputError(
             f"no line for {', '.join(missing)}", where=path, repair="add the missing pieces, each on its own line"

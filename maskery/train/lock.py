@@ -19,6 +19,7 @@ _ours: set[int] = set()
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a run's folder; it is made if need be, and taken away again if nothing was put into it."""
+    files.require_place(folder)
     missing = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
     if folder.exists() and not folder.is_dir():
         raise ExistsError("is a file, not a folder", where=folder, repair="choose another --out")

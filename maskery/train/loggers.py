@@ -21,7 +21,14 @@ LOGGERS: Registry[Callable[[], Logger]] = Registry("logger", {"tensorboard": "ma
 
 
 class Logger(Protocol):
-    """A subclass may leave out what it has no use for."""
+    """Who else is told of a run's progress. A subclass may leave out what it has no use for.
+
+    class Printer(maskery.Logger):
+        def log(self, update, line):
+            print(line["step"], line["loss"])
+
+    maskery.pretrain("bert", "my-corpus", "my-run", loggers=[Printer()])
+    """
 
     def begin(self, run: Path, recipe: Recipe, step: int) -> None:
         """Training starts; `step` updates were done before (0, unless the run is resumed)."""

@@ -31,7 +31,7 @@ from maskery.train.optimizers import Optimizer
 from maskery.train.precision import Precision
 from maskery.train.ranks import Ranks
 from maskery.train.replicas import Alone, Copied, Replicas, whole
-from maskery.train.schedules import rate
+from maskery.train.schedules import Longer, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +143,8 @@ class Trainer(Generic[S, F]):
     """(phase, rows of a forward pass) that are known to fit on every rank."""
     memory: LaneMemory = field(default_factory=LaneMemory)
     """What the lanes remember, where the network has a memory."""
+    longer: tuple[Longer, ...] = ()
+    """Where the run was made longer than it was started."""
 
     def spread(self) -> None:
         """Give the first rank's weights and moments to all; from here on gradients are exchanged."""
@@ -211,7 +213,7 @@ class Trainer(Generic[S, F]):
 
     def _move(self, gradient: Gradient, began: float, note: str) -> Update:
         """Let the optimiser use the gradient; what it did."""
-        lr = rate(self.training, self.step + 1)
+        lr = rate(self.training, self.step + 1, self.longer)
         self.optimizer.step(lr, self.step + 1)
         self.precision.went_well()
         self.memory.commit()

@@ -160,6 +160,22 @@ def available_memory() -> int:
 
 
 @cache
+def total_memory() -> int:
+    """Bytes that a process can ever have here: of the GPU, or of this machine with its swap, the container's limit
+    included."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info()[1])
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    meminfo = Path("/proc/meminfo")
+    if meminfo.is_file():
+        total += sum(int(each.split()[1]) * 1024 for each in meminfo.read_text().splitlines() if "SwapTotal:" in each)
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file() and limit.read_text().strip() != "max":
+        total = min(total, int(limit.read_text()))
+    return total
+
+
+@cache
 def matmul_peak() -> float:
     """Floating-point operations a second of a large matrix product here, by the library that training takes, the best
     of a few."""

@@ -53,7 +53,7 @@ def _layer_bytes(shape: Shape, length: int, asking: int) -> int:
     floats = (
         (5 if asking == length else 6)
         * width  # queries, mixed heads, both sums, the state between; a copy of the input
-        + 2 * shape.feedforward  # before and after the activation
+        + (4 if shape.gated else 2) * shape.feedforward  # before and after the activation; of both halves
         + 4  # mean and deviation of two norms
         + (width if shape.positions in ("xl", "xlnet") else 0)  # queries with what they lean to
         + (width + shape.heads if fused else shape.heads * keys)  # attention's output and log-sums, or its weights
@@ -61,14 +61,32 @@ def _layer_bytes(shape: Shape, length: int, asking: int) -> int:
     masks = _mask(shape.dropout, 2 * width) + _mask(shape.attention_dropout, shape.heads * keys)
     read = 3 * width  # input, keys and values
     plain = _distance_bytes(shape, length) if asking < length else 0
+    read += shape.heads * _buckets(shape, length) if asking < length else 0  # what distances ask of every key
     return keys * _FLOAT * read + asking * (_FLOAT * floats + masks + plain)
+
+
+def _buckets(shape: Shape, length: int) -> int:
+    """Of disentangled attention, as many as occur within a row."""
+    return min(2 * length - 1, 2 * shape.buckets) if shape.positions == "disentangled" else 0
+
+
+def table_bytes(shape: Shape, length: int) -> int:
+    """What disentangled attention keeps for a batch, however many rows it has: in each layer the buckets that occur,
+    normalised, and what is made of them for every distance within a row."""
+    if shape.positions != "disentangled":
+        return 0
+    rows = _buckets(shape, length)
+    numbers = (rows + 2 * (2 * length - 1)) * shape.width
+    return (shape.layers + shape.decoder) * (_FLOAT * numbers + _mask(shape.dropout, rows * shape.width))
 
 
 def _distance_bytes(shape: Shape, length: int) -> int:
     """What the plain operations of maskery.model.relative keep for each query beside its weights: the row of every
     key's distance, terms of all distances, and the weights that dropout left. Only some slots ask in this way."""
-    keys, terms = {"nezha": (2, 1), "shaw": (2, 2), "t5": (1, 0)}.get(shape.positions, (0, 0))
+    keys, terms = {"nezha": (2, 1), "shaw": (2, 2), "t5": (1, 0), "mpnet": (1, 0)}.get(shape.positions, (0, 0))
     told = shape.heads * (2 * shape.clip + 1)
+    if shape.positions == "disentangled":
+        return _NUMBER * length + _FLOAT * shape.heads * (_buckets(shape, length) + length)
     thinned = shape.heads * length if keys and level(shape.attention_dropout) else 0
     return _NUMBER * keys * length + _FLOAT * (terms * told + thinned)
 
@@ -83,7 +101,10 @@ def passing_bytes(shape: Shape, length: int) -> int:
     fused = not shape.memory and kernel_for(shape, length) == "sdpa"
     by_distance = shape.positions in ("xl", "xlnet")  # whose scores are laid out by distance once more
     scores = 0 if fused else (4 if by_distance else 2) * shape.heads * (length + shape.memory)
-    return length * _FLOAT * max(2 * shape.feedforward + 3 * shape.width, 8 * shape.width + scores)
+    if shape.positions == "disentangled":
+        scores *= 2  # each pair by its distance once more
+    inner = (5 if shape.gated else 2) * shape.feedforward
+    return length * _FLOAT * max(inner + 3 * shape.width, 8 * shape.width + scores)
 
 
 def lane_bytes(shape: Shape) -> int:
@@ -115,7 +136,7 @@ def kernel_for(shape: Shape, length: int, training: bool = True) -> str:
         length,
         torch.device("cpu"),
         shape.attention_dropout if training else 0.0,
-        in_attention=scheme.in_attention,
+        in_attention=scheme.in_attention and not scheme.turns_only,
         capture=False,
         by_distance=scheme.by_distance,
     )
@@ -134,7 +155,7 @@ def _adding_up(shape: Shape) -> int:
     """
     if shape.groups == shape.layers:
         return 0
-    attention, feedforward = 4 * shape.width**2, 2 * shape.width * shape.feedforward
+    attention, feedforward = 4 * shape.width**2, (3 if shape.gated else 2) * shape.width * shape.feedforward
     shared = {"none": 0, "all": attention + feedforward, "attention": attention, "feedforward": feedforward}
     return 4 * shared[shape.share] // 3
 
@@ -144,7 +165,8 @@ def peak_bytes(shape: Shape, parameters: int, length: int, rows: int, rate: floa
     masked = rate if second is None else second[1]
     scores = min(CHUNK_BYTES, rows * round(masked * length) * _FLOAT * shape.vocabulary)
     kept = rows * _kept(shape, length, rate, second)
-    return fixed_bytes(shape, parameters) + kept + max(scores, rows * _passing(shape, length, second))
+    tables = table_bytes(shape, length) + (0 if second is None else table_bytes(second[0], length))
+    return fixed_bytes(shape, parameters) + tables + kept + max(scores, rows * _passing(shape, length, second))
 
 
 def reading_bytes(shape: Shape, parameters: int, length: int, rows: int) -> int:
@@ -152,9 +174,10 @@ def reading_bytes(shape: Shape, parameters: int, length: int, rows: int) -> int:
     widest moment of one layer. Checked with torch's profiler."""
     width, kernel = shape.width, kernel_for(shape, length, training=False)
     scores = 0 if kernel == "sdpa" else shape.heads * length
-    floats = max(10 * width + scores, 2 * shape.feedforward + 4 * width)
-    floats += width * (shape.norm == "pre") + width * (kernel == "distance")
-    if shape.visibility != "full":
+    floats = max(10 * width + scores, (4 if shape.gated else 2) * shape.feedforward + 4 * width)
+    floats += width * (shape.norm == "pre") + width * (kernel == "distance") + 3 * width * (shape.positions == "rotary")
+    floats += 4 * scores if shape.positions == "disentangled" else 0  # each pair by its distance, twice
+    if shape.visibility != "full" or (shape.local and length > shape.reach):
         floats += length * (3 if kernel == "sdpa" else 1) // 4  # who sees whom, in bytes, and as numbers for torch
     return _FLOAT * (parameters + rows * length * floats)
 

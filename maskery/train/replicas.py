@@ -7,6 +7,7 @@ exchanged in the last backward pass of a step only; the earlier ones of a step a
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any, Protocol, cast
 
 from torch import Tensor
@@ -52,12 +53,19 @@ class Alone:
         pass
 
 
+_KNOWN = signature(DistributedDataParallel.__init__).parameters
+_NO_BUFFERS: dict[str, Any] = {
+    "forward_sync_buffers" if "forward_sync_buffers" in _KNOWN else "broadcast_buffers": False
+}
+"""Buffers are the same on all ranks. torch changed the word for leaving them alone, and warns of the old one."""
+
+
 class Copied:
     """Every rank has all weights."""
 
     def __init__(self, system: Trainable) -> None:
         self.system = system
-        self.wrapped = DistributedDataParallel(system, forward_sync_buffers=False, gradient_as_bucket_view=True)
+        self.wrapped = DistributedDataParallel(system, gradient_as_bucket_view=True, **_NO_BUFFERS)
 
     def sums(self, batch: Batch) -> dict[str, Tensor]:
         found: dict[str, Tensor] = self.wrapped(batch)

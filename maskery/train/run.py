@@ -13,33 +13,44 @@ from typing import IO, Any
 
 from torch import Tensor
 
-from maskery import files
+from maskery import arguments, files
 from maskery.checkpoint.folder import beside, save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
-from maskery.corpus.mixture import Corpora
+from maskery.corpus.mixture import AnyCorpora, Corpora, corpus_of
 from maskery.errors import CheckpointError, DiskError, ExistsError, InputError, RecipeError, Stopped
 from maskery.feed import Feed
 from maskery.knowledge.load import fingerprints
-from maskery.recipes.recipe import Recipe, diff
+from maskery.recipes.recipe import AnyRecipe, Recipe, diff, recipe_of
 from maskery.system import System
-from maskery.train import corpora, knowledge, machine, precision
+from maskery.train import corpora, knowledge, longer, machine, precision
 from maskery.train.build import Pretrainer, Say, begin_with, build_trainer, require_no_leak
 from maskery.train.evaluate import evaluate
+from maskery.train.fits import require_memory
 from maskery.train.folder import RunFolder
+from maskery.train.frequencies import against_frequencies
 from maskery.train.lock import LOCK, locked
 from maskery.train.loggers import Logger, Loggers
 from maskery.train.loop import Update
 from maskery.train.ranks import Ranks, joined, said_nowhere
+from maskery.train.schedules import Longer
+from maskery.train.similar import SIMILAR
 from maskery.train.stop import stop_requests
 
 FREE = ("training.save_every", "training.keep", "training.eval_every", "training.eval_rows")
 """Keys that a resumed run may answer otherwise: they do not touch the weights."""
 
+_BEFORE = {LOCK, SIMILAR}
+"""What may lie in a run's folder before the run is begun."""
+
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run."""
+    """A finished run of `maskery.pretrain`.
+
+    run = maskery.pretrain("bert", "my-corpus", "my-run")
+    run.metrics[-1]["loss"], run.recipe.training.steps, run.model()
+    """
 
     path: Path
 
@@ -60,8 +71,8 @@ def say_on_stderr(text: str) -> None:
 
 
 def pretrain(
-    recipe: Recipe,
-    corpus: Corpora,
+    recipe: AnyRecipe,
+    corpus: AnyCorpora,
     out: str | Path,
     resume: bool = False,
     *,
@@ -77,19 +88,23 @@ def pretrain(
     Started by torchrun, this is one rank of several, all of which have to call it. Copies of the weights are kept
     equal (DDP), or with `fsdp` each rank holds a part of them. The first rank writes, talks and logs.
     """
-    recipe.require()
+    recipe, corpus = recipe_of(recipe).require(), corpus_of(corpus)
+    folder = RunFolder(arguments.path("out", out, "the path of a run folder"))
+    workers = arguments.count("workers", workers, 0)
+    arguments.call("say", say)
+    require_memory(recipe, corpus.vocabulary, corpus.target_vocabulary, sharded=fsdp)
     corpus.verify()
     machine.prepare()
-    folder = RunFolder(Path(out))
     source = None if start_from is None else str(Path(start_from).resolve())
     with joined(say) as ranks, _held(folder.path, ranks, resume):
         say = say if ranks.first else said_nowhere
         recipe = _with_precision(recipe, folder, ranks, resume, say)
-        started = ranks.from_first(lambda: _open_folder(folder, recipe, corpus, resume, source, say))
+        started, made_longer = ranks.from_first(lambda: _open_folder(folder, recipe, corpus, resume, source, say))
         if started and ranks.from_first(lambda: _is_finished(folder, say)):
             return Run(folder.path)
         trainer = build_trainer(recipe, corpus, workers, say, ranks, fsdp)
         require_no_leak(trainer)
+        trainer.longer = made_longer
         state = _first_state(folder, trainer, started, source, allow_pickle, say)
         try:
             with Loggers(loggers if ranks.first else (), say) as told, files.writing(folder.path, reads=True):
@@ -139,6 +154,7 @@ def _first_state(
         return state, trainer.step, trainer.micro
 
     state, trainer.step, trainer.micro = trainer.ranks.from_first(read)
+    state |= longer.facts(trainer.longer)
     trainer.memory.restore(trainer.ranks.from_first(lambda: _remembered(folder, trainer)), trainer.device)
     trainer.precision.restore(state.get("loss_scale", {}))
     return state
@@ -171,8 +187,9 @@ def require_run(path: Path, resume: bool) -> None:
 
 def occupied(path: Path, resume: bool) -> bool:
     """Whether something is at `path`, which only resuming allows."""
+    files.require_place(path)
     require_run(path, resume)
-    if not path.exists() or (path.is_dir() and all(each.name == LOCK for each in path.iterdir())):
+    if not path.exists() or (path.is_dir() and all(each.name in _BEFORE for each in path.iterdir())):
         return False
     if not resume:
         raise ExistsError("is already there", where=path, repair="choose another --out, or go on with --resume")
@@ -181,37 +198,38 @@ def occupied(path: Path, resume: bool) -> bool:
 
 def _open_folder(
     folder: RunFolder, recipe: Recipe, corpus: Corpora, resume: bool, source: str | None, say: Say
-) -> bool:
-    """Whether there is a run to go on with; what contradicts it is refused."""
+) -> tuple[bool, tuple[Longer, ...]]:
+    """Whether there is a run to go on with, and where it was made longer; what contradicts it is refused."""
     if not occupied(folder.path, resume):
         if resume:
             say(f"{folder.path}: the run was stopped before it had written anything; starting anew")
-        return False
+        return False, ()
     if not folder.begun:
         if _hardly_begun(folder.path):
             say(f"{folder.path}: the run was stopped before its first files were whole; starting anew")
             files.remove_leftovers(folder.path)
-            return False
+            return False, ()
         raise CheckpointError(
             "is no run folder: recipe.toml or state.json is missing", where=folder.path, repair="choose another --out"
         )
-    changed = {key: pair for key, pair in diff(folder.recipe, recipe).items() if key not in FREE}
+    free = (*FREE, longer.KEY) if recipe.training.steps > folder.recipe.training.steps else FREE
+    changed = {key: pair for key, pair in diff(folder.recipe, recipe).items() if key not in free}
     if source is not None and source != folder.state.get("from"):
         changed["--from"] = folder.state.get("from"), source
     if changed:
         lines = "; ".join(f"{key}: the run has {a!r}, asked is {b!r}" for key, (a, b) in changed.items())
-        raise RecipeError(lines, where=folder.path, repair="resume with the same recipe, or choose another --out")
+        raise RecipeError(lines, where=folder.path, repair=longer.repair(changed))
     corpora.require_same(folder.state, corpus, folder.path)
     knowledge.require_same(folder.state, recipe.knowledge, folder.path)
     left = [*files.remove_leftovers(folder.path), *files.remove_leftovers(folder.path / "checkpoints")]
     if left:
         say(f"removed what an interrupted write left behind: {', '.join(left)}")
-    return True
+    return True, longer.lengthened(folder, recipe, say)
 
 
 def _hardly_begun(path: Path) -> bool:
     """Whether a run was killed before its first files were whole, so that nothing is lost with them."""
-    left = {each.name for each in path.iterdir() if not files.is_leftover(each)} - {LOCK}
+    left = {each.name for each in path.iterdir() if not files.is_leftover(each)} - _BEFORE
     return left <= {"state.json", "checkpoints"} and not any((path / "checkpoints").glob("step-*"))
 
 
@@ -248,7 +266,8 @@ def _restore(folder: RunFolder, trainer: Pretrainer, allow_pickle: bool, say: Sa
         ) from None
     _cut_metrics(folder, state["step"], say)
     now, then = machine.facts(trainer.device, trainer.ranks.world, trainer.micro), state["machine"]
-    if then["micro"] != trainer.micro:
+    # A run made longer may have phases that were too short before: those have no micro-batch yet.
+    if then["micro"] != trainer.micro and len(then["micro"]) == len(trainer.micro):
         say(f"micro-batches of {then['micro']} rows, as the run was started")
         trainer.micro = list(then["micro"])
     for difference in machine.differences(then, now):
@@ -302,7 +321,17 @@ def _train(
     if ranks.first:
         heads = system.heads_of(system.network)
         save_into(folder.path, system.network, heads, corpus.tokenizer, say, beside(system), system.rows)
-        folder.write_state({**state, "finished": True})
+        found = [] if heldout is None else _against_frequencies(system, trainer, heldout, say)
+        folder.write_state({**state, "finished": True, **({"frequencies": found} if found else {})})
+
+
+def _against_frequencies(system: System, trainer: Pretrainer, heldout: Feed, say: Say) -> list[dict[str, Any]]:
+    """What the model knows beyond how frequent each token is; said of the first question."""
+    rows, device = trainer.training.eval_rows, next(system.parameters()).device
+    found = against_frequencies(system, heldout, trainer.feed.corpus, trainer.step, rows, device)
+    for each in found[:1]:
+        say(each.sentence())
+    return [each.plain() for each in found]
 
 
 def _log(folder: RunFolder) -> IO[str]:

@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
 from maskery.batches import Batch
+from maskery.errors import InputError
 from maskery.model.block import Block
 from maskery.system import Trainable
 
@@ -19,6 +20,11 @@ class Sharded:
     """Every rank has a part of each weight, gradient and moment; a layer's weights come together when it is used."""
 
     def __init__(self, system: Trainable, world: int, device: torch.device) -> None:
+        if device.type == "cpu" and not hasattr(torch.cpu.Stream, "record_event"):
+            raise InputError(
+                f"torch {torch.__version__} cannot shard weights on a CPU",
+                repair="leave out --fsdp, use a GPU, or a newer torch",
+            )
         mesh = init_device_mesh(device.type, (world,))
         for block in layers_apart(system):
             fully_shard(block, mesh=mesh)

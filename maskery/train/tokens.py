@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from maskery.corpus.mixture import Corpora
+from maskery.corpus.mixture import Corpora, Mixture
 from maskery.feed import Feed
 from maskery.phases import Phase, phases_of
 from maskery.recipes.recipe import Recipe
@@ -33,3 +33,15 @@ def steps_for_tokens(tokens: int, recipe: Recipe, corpus: Corpora) -> tuple[int,
     feed = Feed(recipe, corpus, recipe.training.seed)
     each = sum(share * phase.batch * slots_per_row(feed, phase) for phase, share in shares(recipe))
     return max(1, math.ceil(tokens / each)), each
+
+
+def tokens_read(recipe: Recipe, corpus: Corpora) -> float:
+    """Real positions that a run of the recipe reads, in the mean."""
+    return recipe.training.steps * steps_for_tokens(1, recipe, corpus)[1]
+
+
+def tokens_in(corpus: Corpora, split: str = "train") -> int:
+    """Tokens of the documents of a split."""
+    parts = corpus.parts if isinstance(corpus, Mixture) else (corpus,)
+    edges = [part.sentence_start[part.document_start] for part in parts]
+    return sum(int(np.diff(edge)[part.documents(split)].sum()) for edge, part in zip(edges, parts, strict=True))

@@ -61,6 +61,13 @@ def say_on_stderr(text: str) -> None:
 
 
 class Encoder:
+    """Texts in, vectors out; opens encoders, also those of sentence-transformers, and every model folder or run.
+
+    encoder = maskery.Encoder("my-encoder")
+    vectors = encoder.encode(["a text", "another"])       # float32 (n, D)
+    encoder.similarity(vectors)                           # (n, n)
+    """
+
     def __init__(
         self,
         path: str | os.PathLike[str] | VectorModel,

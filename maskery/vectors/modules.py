@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from maskery.checkpoint.pooling import MODES as MODES
+from maskery.checkpoint.pooling import MODULES as MODULES
+from maskery.checkpoint.pooling import modes_of
 from maskery.checkpoint.tensors import require_finite
 from maskery.errors import ArgumentError, CheckpointError
 from maskery.vectors.after.base import After
@@ -19,23 +22,9 @@ from maskery.vectors.model import VectorModel
 from maskery.vectors.pooling import LAYERS
 from maskery.vectors.steps import Bend, Dense, FlowStep, Normalize
 
-MODULES = "modules.json"
 OURS = {"AttentionPooling": "learned attention", "Flow": "flow"}
 """Steps that sentence-transformers does not have, and what they are."""
 FLOW = "flow.safetensors"
-MODES = {
-    "first": "pooling_mode_cls_token",
-    "max": "pooling_mode_max_tokens",
-    "mean": "pooling_mode_mean_tokens",
-    "sqrt_mean": "pooling_mode_mean_sqrt_len_tokens",
-    "weighted": "pooling_mode_weightedmean_tokens",
-    "last": "pooling_mode_lasttoken",
-}
-"""In the order in which several are laid side by side."""
-SINCE_6 = {
-    "cls": "first", "max": "max", "mean": "mean", "mean_sqrt_len_tokens": "sqrt_mean", "weightedmean": "weighted",
-    "lasttoken": "last",
-}  # fmt: skip
 BENDS: dict[Bend, str] = {
     "tanh": "torch.nn.modules.activation.Tanh",
     "relu": "torch.nn.modules.activation.ReLU",
@@ -101,18 +90,10 @@ def steps_of(modules: Sequence[Module], layers: int, where: Path) -> Steps:
 
 
 def _modes(module: Module) -> tuple[str, ...]:
-    config, named = module.config, module.config.get("pooling_mode")
-    if named is not None:
-        every = [named] if isinstance(named, str) else list(named) if isinstance(named, list) else [str(named)]
-        unknown = [str(name) for name in every if name not in SINCE_6]
-        found = [SINCE_6[name] for name in every if name in SINCE_6]
-    else:
-        modes = set(MODES.values())
-        unknown = [key for key, on in config.items() if key.startswith("pooling_mode_") and on and key not in modes]
-        found = [name for name, key in MODES.items() if config.get(key)] or ["mean"]
+    found, unknown = modes_of(module.config)
     if unknown:
         raise wrong(module.place, f"pools {unknown[0]}, which is unknown here")
-    return tuple(found)
+    return found
 
 
 def _two_layers(module: Module, layers: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
+from maskery import arguments
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
 from maskery.errors import ArgumentError, UnknownName
@@ -36,14 +37,17 @@ def opened(
     for name in names or ():
         if name not in POOLINGS:
             raise UnknownName("pooling", str(name), POOLINGS)
-    made = path if isinstance(path, VectorModel) else _read(Path(path), names, allow_pickle, say)
+    form = "the path of a model or encoder folder"
+    made = (
+        path if isinstance(path, VectorModel) else _read(arguments.path("path", path, form), names, allow_pickle, say)
+    )
     changes: dict[str, Any] = {}
     if names is not None and names != made.config.pool:
         changes["pool"] = names
         if "attention" in names and made.pooling.attention is None:
             say("the folder holds no attention: until one is trained, it is the mean")
     if length is not None:
-        changes["length"] = length
+        changes["length"] = arguments.count("length", length)
     if changes:
         made = made.changed(_changed(made.config, changes))
     if device is not None or not isinstance(path, VectorModel):
@@ -59,6 +63,8 @@ def _read(path: Path, pool: tuple[str, ...] | None, allow_pickle: bool, say: Say
             say(f"{path} pools {_listed(made.config.pool)}; {_listed(pool or ())} is taken, as asked for")
         return made
     model = load(path, allow_pickle=allow_pickle)
+    if model.note:
+        say(f"{path}: {model.note}")
     most = longest_row(model)
     length = USUAL if most is None else min(USUAL, most)
     if pool is None:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from maskery.errors import ArgumentError
+from maskery import arguments
+from maskery.errors import ArgumentError, InputError
 from maskery.model.layout import layout_of
 from maskery.model.products import Products
 from maskery.model.stack import Inputs
@@ -51,9 +52,11 @@ class TextRows(EndToEnd):
 
 def require_texts(texts: Any) -> list[str]:
     """Refuse what is no list of texts, with the number of the one to blame."""
-    if isinstance(texts, bytes | bytearray | Mapping | Set) or not isinstance(texts, Iterable):
+    flat = getattr(texts, "ndim", 1) == 1  # a table's members are the names of its columns
+    if isinstance(texts, bytes | bytearray | Mapping | Set) or not isinstance(texts, Iterable) or not flat:
         repair = 'texts.decode("utf-8")' if isinstance(texts, bytes | bytearray) else "encode([text, ...])"
-        raise ArgumentError(f"{type(texts).__name__} was given, a text or a list of texts is wanted", repair=repair)
+        repair = repair if flat else 'one column of the table: texts["text"]'
+        raise arguments.wrong("texts", texts, "a text or a list of texts", repair)
     found = list(texts)
     for number, text in enumerate(found):
         if not isinstance(text, str):
@@ -103,7 +106,7 @@ def _tokens(tokenizer: Tokenizer, texts: Sequence[str], room: int) -> tuple[NDAr
         return tokenizer.encode_ids(
             [text if len(text) <= limit else tokenizer.beginning(text, room, limit) for text in texts]
         )
-    except TypeError:  # the library's word for what is no Unicode
+    except (TypeError, InputError):  # a text that is no Unicode, or no text
         for number, text in enumerate(texts):
             if _SURROGATE.search(text):
                 raise ArgumentError(

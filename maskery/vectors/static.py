@@ -21,16 +21,22 @@ from numpy.typing import NDArray
 
 from maskery.errors import InputError, UnknownName
 from maskery.text.words import Segmenter, segmenter
-from maskery.words.vectors import WordVectors
+from maskery.words.vectors import AnyVectors, vectors_of
 
 Weighting = Literal["mean", "sif"]
 WEIGHTINGS = ("mean", "sif")
 
 
 class StaticEncoder:
+    """A text as the (weighted) mean of its words' vectors.
+
+    encoder = maskery.StaticEncoder("my-vectors", weighting="sif").fit(texts)
+    encoder.encode(["a text", "another"])                 # float32 (n, D)
+    """
+
     def __init__(
         self,
-        vectors: WordVectors,
+        vectors: AnyVectors,
         segmenter: Segmenter | None = None,
         weighting: Weighting = "mean",
         a: float = 1e-3,
@@ -40,9 +46,9 @@ class StaticEncoder:
             raise UnknownName("weighting", weighting, WEIGHTINGS)
         if not 0 < a < np.inf:
             raise InputError(f"a is {a}: a number above 0 is wanted", repair="a=1e-3")
-        self.vectors, self.weighting, self.a = vectors, weighting, a
+        self.vectors, self.weighting, self.a = vectors_of(vectors), weighting, a
         self._segmenter = segmenter or _words()
-        self._capitals = any(word != word.lower() for word in vectors.words)
+        self._capitals = any(word != word.lower() for word in self.vectors.words)
         self._weight = self._weights()
         self.common_: NDArray[np.float32] | None = None
         """(D,) the direction that `fit` found, of length one."""

@@ -19,7 +19,7 @@ from maskery.files import (
     describe,
     is_described,
     new_folder,
-    require_writable,
+    require_writable_around,
     seal_broken,
     sealed,
     write_bytes,
@@ -41,7 +41,7 @@ _SUBWORDS = ("shortest", "longest", "buckets", "seed")
 def write(vectors: WordVectors, path: Path, *, replace: bool) -> Path:
     if path.exists() and not replace:
         raise ExistsError("is already there", where=path, repair="give another folder, or remove it")
-    require_writable(path.parent)
+    require_writable_around(path)
     _check_lines(vectors.words)
     with new_folder(path) as made:
         write_text(made / WORDS, "".join(f"{word}\n" for word in vectors.words))

@@ -23,7 +23,7 @@ from maskery.files import (
     is_described,
     is_leftover,
     new_folder,
-    require_writable,
+    require_writable_around,
     seal_broken,
     sealed,
     write_json,
@@ -135,7 +135,7 @@ class Training:
             unfinished = (self.out / STATE).is_dir() and not (self.out / MANIFEST).is_file()
             repair = "--resume to go on with it" if unfinished else "give another --out"
             raise ExistsError("is already there", where=self.out, repair=f"{repair}, or remove it: rm -r {self.out}")
-        require_writable(self.out.parent)
+        require_writable_around(self.out)
 
     def _resumed(self) -> Epoch:
         if (self.out / MANIFEST).is_file():

@@ -15,12 +15,14 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery import arguments
 from maskery.errors import InputError
 from maskery.words.subwords import Subwords
 
@@ -32,7 +34,11 @@ _ALIKE = 0.5
 
 
 class WordVectors:
-    """`facts` says how they were made; `notes` what was left out when they were read, one sentence each."""
+    """Vectors of words: neighbours, analogies; `facts` says how they were made, `notes` what was left out when read.
+
+    vectors = maskery.WordVectors.load("my-vectors")      # a folder of ours, or a file of word2vec
+    vectors.neighbours("cat", n=5), vectors.analogy("man", "king", "woman")
+    """
 
     def __init__(
         self,
@@ -66,7 +72,7 @@ class WordVectors:
         """A folder of ours, or a file of word2vec, text or binary."""
         from maskery.words import folder, formats
 
-        path = Path(path)
+        path = arguments.path("path", path, "the path of a folder or file of word vectors")
         if path.is_file():
             return formats.read(path, progress)
         return folder.read(path)
@@ -109,7 +115,7 @@ class WordVectors:
 
     def vector(self, word: str) -> NDArray[np.float32]:
         """(D,); with n-grams (fasttext) for words that training never saw, too."""
-        row = self.index.get(word)
+        row = self.index.get(arguments.text("word", word))
         if row is not None:
             found: NDArray[np.float32] = self.matrix[row]
             return found
@@ -120,6 +126,7 @@ class WordVectors:
 
     def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]]:
         """The n words with the highest cosine, the word itself left out."""
+        arguments.count("n", n, 0)
         return self._nearest(_unit(self.vector(word)), n, [word])
 
     def analogy(self, a: str, b: str, c: str, n: int = 10) -> list[tuple[str, float]]:
@@ -144,6 +151,16 @@ class WordVectors:
         least = self.facts.get("training", {}).get("min_count")
         rule = f" (they stand {least} times or more in the corpus)" if least else ""
         return InputError(f"there is no vector of {word!r}", repair=f"{hint}give one of the {len(self):,} words{rule}")
+
+
+AnyVectors = WordVectors | str | PathLike[str]
+"""Word vectors, or the path of their folder or file."""
+
+
+def vectors_of(given: AnyVectors, name: str = "vectors") -> WordVectors:
+    """What a Python call was given for its argument `name`, opened."""
+    form = "WordVectors, or the path of a folder or file of word vectors"
+    return arguments.opened(name, given, WordVectors, WordVectors.load, form)
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:

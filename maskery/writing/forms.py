@@ -78,6 +78,11 @@ def form_of(model: Model, role: str | None = None, *, memory: int | None = None)
     return replace(form, reach=memory)
 
 
+def writes(model: Model) -> bool:
+    """Whether the model has learnt to write from the left, in whatever form."""
+    return _form(model, None) is not None
+
+
 def _form(model: Model, role: str | None) -> Form | None:
     shape, heads = model.config, model.heads
     specials = tokenizer_of(model).specials

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from maskery import arguments
+from maskery.checkpoint.load import AnyModel, model_of
 from maskery.checkpoint.model import Model
 from maskery.errors import InputError
 from maskery.model.config import Shape
@@ -31,7 +33,7 @@ BATCH = 16
 
 
 def generate(
-    model: Model,
+    model: AnyModel,
     prompts: str | Sequence[str],
     *,
     how: str | None = None,
@@ -67,8 +69,11 @@ def generate(
         "beams": beams, "length_penalty": length_penalty, "early": early, "steps": steps, "burn_in": burn_in,
         "order": order,
     }  # fmt: skip
-    asked = how_of(how, settings)
-    texts = [prompts] if isinstance(prompts, str) else list(prompts)
+    for name in ("new", "samples", "beams"):
+        arguments.optional_count(name, settings[name])
+    if isinstance(stop, str):
+        raise arguments.wrong("stop", stop, "a list of texts", f"stop=[{stop!r}]")
+    asked, texts, model = how_of(how, settings), arguments.texts("prompts", prompts), model_of(model)
     found: list[Written] = []
     for drafts in batches(model, texts, asked, role=role, memory=memory, batch=batch):
         last = deque(drafts, maxlen=1)
@@ -82,8 +87,7 @@ def batches(
 ) -> Iterator[Iterator[Sequence[Draft]]]:  # fmt: skip
     """For every few prompts an iterator that hands out their texts after each token. Prompts that cannot be used are
     refused before anything is written."""
-    if batch < 1:
-        raise InputError(f"batch {batch} is too small", repair="batch 1 or more")
+    arguments.count("batch", batch)
     tokenizer = tokenizer_of(model)
     ids = [tokenizer.encode_marked(prompt) for prompt in prompts]
     if how.how == "gibbs":

@@ -18,11 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from maskery import arguments
+from maskery.checkpoint.load import AnyModel, model_of
 from maskery.checkpoint.model import Model
-from maskery.errors import InputError
+from maskery.errors import ArgumentError, InputError
 from maskery.model.reading import Reading, score_stream
 from maskery.writing import left, pseudo
-from maskery.writing.forms import Form, form_of, target_tokenizer_of, tokenizer_of
+from maskery.writing.forms import Form, form_of, target_tokenizer_of, tokenizer_of, writes
 from maskery.writing.gibbs import filler_of
 
 SLOTS = 1024
@@ -109,8 +111,8 @@ class Scores:
 
 
 def score(
-    model: Model,
-    texts: Sequence[str] | Sequence[Pair],
+    model: AnyModel,
+    texts: str | Sequence[str] | Sequence[Pair],
     *,
     masks: int = 1,
     begin: bool = True,
@@ -120,8 +122,8 @@ def score(
     clamp: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Scores:
-    """Scores of lines, or of pairs of source and target. Empty lines and lines that are longer than the model are left
-    out and told.
+    """Scores of one line, of lines, or of pairs of source and target. Empty lines, and lines that are longer than the
+    model, are left out and listed.
 
     `masks`: how many tokens a model that fills masks has hidden at once. `begin`: a model that reads from the left is
     given the end of a text in front, so that the first token has a probability as well. `length`, `memory`,
@@ -129,8 +131,11 @@ def score(
     be another than in training; without them every token sees as far back as the model remembers. `progress` is called
     with the number of tokens that are done.
     """
-    if masks < 1:
-        raise InputError(f"masks {masks} is too small", repair="masks 1 or more")
+    arguments.count("masks", masks)
+    for name, value in (("length", length), ("clamp", clamp)):
+        arguments.optional_count(name, value)
+    arguments.optional_count("memory", memory, 0)
+    model, texts = model_of(model), _texts(texts)
     plan = _plan(model, texts, masks, begin, _reading(model, length, memory, same_length, clamp))
     skipped = [(line, why) for line, (_, _, why) in enumerate(plan.rows, 1) if why]
     good = [(line, prompt, text) for line, (prompt, text, why) in enumerate(plan.rows, 1) if not why]
@@ -172,6 +177,25 @@ def _reading(
     return Reading(length=length or back or SLOTS, memory=back, same_length=same_length, clamp=clamp)
 
 
+def _texts(given: object) -> list[str] | list[Pair]:
+    """One text is a line; of several, all are texts, or all are pairs of a source and its target."""
+    if isinstance(given, str):
+        return [given]
+    listed = arguments.items("texts", given, "a text, a list of texts, or a list of (source, target)")
+    for number, each in enumerate(listed):
+        if isinstance(each, list | tuple) and len(each) == 2:
+            for part, side in zip(each, ("source", "target"), strict=True):
+                arguments.text(f"the {side} of texts[{number}]", part)
+        else:
+            arguments.text(f"texts[{number}]", each)
+    pairs = [not isinstance(each, str) for each in listed]
+    if any(pairs) and not all(pairs):
+        raise ArgumentError(
+            f"texts[{pairs.index(False)}] is one text, others are pairs", repair="give pairs alone, or texts alone"
+        )
+    return [(each[0], each[1]) for each in listed] if any(pairs) else listed
+
+
 Row = tuple[list[int], list[int], str]
 """Framed prompt, tokens to be scored, and why they are not."""
 Good = list[tuple[int, list[int], list[int]]]
@@ -191,6 +215,11 @@ def _plan(
     paired = any(not isinstance(each, str) for each in texts)
     if not paired and _fills(model):
         return _masked(model, [text for _, text in pairs], masks)
+    if _fills(model) and not writes(model):
+        raise InputError(
+            "this model fills masks and has not learnt to read a source before a target",
+            repair="score the targets alone: lines in place of pairs, without --pairs",
+        )
     form = form_of(model, "source" if paired and _fills(model) else None)
     if masks > 1:
         raise InputError("this model reads from the left, without masks", repair="leave masks out")

@@ -1,4 +1,4 @@
-"""A checkpoint of Google's -> configs and tensors as Hugging Face has them, and the count of what was left aside."""
+"""A TensorFlow checkpoint -> configs and tensors as Hugging Face has them, and the count of what was left aside."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from maskery.checkpoint.tensorflow import names
 from maskery.checkpoint.tensorflow.bundle import Bundle
 from maskery.checkpoint.tensorflow.names import Naming, Rename, renamed
+from maskery.checkpoint.tensorflow.sizes import factored, measured
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 
@@ -50,12 +51,13 @@ class Conversion:
 def plan(bundle: Bundle, config: Path | None) -> Conversion:
     """What becomes of each variable, from the index alone; what does not fit together is refused."""
     held = list(bundle.entries)
-    naming = _naming(bundle)
+    given = None if config is None else read_json(config)
+    naming = _naming(bundle, given, config)
     state = tuple(name for name in held if names.is_state(name))
     weights = [name for name in held if name not in set(state)]
     notes: list[str] = []
     variables = _renamed(weights, naming.renames)
-    model = Part(variables, _config(bundle, naming, variables, config, notes))
+    model = Part(variables, _config(bundle, naming, variables, given, config, notes))
     generator = _generator(bundle, weights, model, notes) if naming.model_type == "electra" else None
     used = {*variables, *(generator.variables if generator else ())}
     unused = tuple(name for name in weights if name not in used)
@@ -64,15 +66,25 @@ def plan(bundle: Bundle, config: Path | None) -> Conversion:
 
 def tensors(bundle: Bundle, part: Part, tell: Callable[[int], None] | None = None) -> dict[str, Tensor]:
     """The tensors of a part under Hugging Face's names, each checked against its checksum."""
-    found = {}
+    found: dict[str, Tensor] = {}
     for variable, tensor in part.variables.items():
         values = bundle.tensor(variable, tell)
+        if names.EVERY in tensor:
+            layers = values.unbind() if values.ndim else ()
+            found |= {tensor.replace(names.EVERY, str(layer)): each.clone() for layer, each in enumerate(layers)}
+            continue
         found[tensor] = values.t().contiguous() if names.is_turned(variable) and values.ndim == 2 else values
+    factor = next((name for name in found if name.endswith(names.FACTOR)), None)
+    if factor is not None:
+        whole = factor.removesuffix(names.FACTOR) + "word_embeddings.weight"
+        found[whole] = found[whole] @ found.pop(factor)
     return found
 
 
-def _naming(bundle: Bundle) -> Naming:
+def _naming(bundle: Bundle, given: Mapping[str, Any] | None, config: Path | None) -> Naming:
     naming = names.naming_of(bundle.entries)
+    if naming is not None and naming.model_type == "bert":
+        return _bert_or_nezha(naming, bundle, given, config)
     if naming is not None:
         return naming
     if names.OBJECTS in bundle.entries:
@@ -81,18 +93,27 @@ def _naming(bundle: Bundle) -> Naming:
             where=bundle.index,
             repair="use the checkpoint of the model's first release, with names such as bert/encoder/layer_0/...",
         )
-    if any(name.startswith("bert/encoder/layer_shared/") for name in bundle.entries):
-        raise CheckpointError(
-            "is an ALBERT of the albert_zh project, whose network differs from Google's",
-            where=bundle.index,
-            repair="use one of its models that were converted to Google's names (bert/encoder/transformer/group_0/...)",
-        )
     shown = ", ".join(sorted(bundle.entries)[:3]) or "none"
+    known = dict.fromkeys([*(each.model_type for each in names.NAMINGS), names.NEZHA.model_type])
     raise CheckpointError(
         f"has names of no family that we know; the first: {shown}",
         where=bundle.index,
-        repair=f"supported: {', '.join(each.model_type for each in names.NAMINGS)}, as Google's code names them",
+        repair=f"supported: {', '.join(known)}, as their authors' code names them",
     )
+
+
+def _bert_or_nezha(naming: Naming, bundle: Bundle, given: Mapping[str, Any] | None, config: Path | None) -> Naming:
+    """The two have the same names. NEZHA has no table of positions, and its config says use_relative_position."""
+    relative = bool((given or {}).get("use_relative_position"))
+    if relative:
+        return names.NEZHA
+    if names.POSITIONS not in bundle.entries and given is not None:
+        raise CheckpointError(
+            f"has no {names.POSITIONS}, as a NEZHA has none, but {config} does not say use_relative_position: true",
+            where=bundle.index,
+            repair="if it is a NEZHA, give its own config (--config FILE) or add that key; if not, fetch it again",
+        )
+    return naming
 
 
 def _renamed(variables: Iterable[str], renames: Iterable[Rename]) -> dict[str, str]:
@@ -101,20 +122,37 @@ def _renamed(variables: Iterable[str], renames: Iterable[Rename]) -> dict[str, s
 
 
 def _config(
-    bundle: Bundle, naming: Naming, variables: Mapping[str, str], path: Path | None, notes: list[str]
+    bundle: Bundle,
+    naming: Naming,
+    variables: Mapping[str, str],
+    given: dict[str, Any] | None,
+    path: Path | None,
+    notes: list[str],
 ) -> dict[str, Any]:
     """The config as Hugging Face has it: what was published, compared with the tensors, or what the tensors tell."""
-    measured = _measured(bundle, naming, variables)
-    if path is None:
-        if naming.model_type != "electra":
-            raise CheckpointError(
-                f"no {naming.model_type}_config.json here, which says how many attention heads there are",
-                where=bundle.prefix.parent,
-                repair=_NEEDS_CONFIG,
-            )
-        return _without_config(measured, bundle, notes)
-    given = read_json(path)
-    _require_fitting(given, measured, path, bundle)
+    found = {tensor: bundle.entries[name].shape for name, tensor in variables.items()}
+    sizes = measured(naming.model_type, found)
+    if given is None or path is None:
+        if naming.model_type == "electra":
+            return _without_config(sizes, bundle, notes)
+        if naming.model_type == "xlnet":
+            notes.append("no xlnet_config.json here: sizes and heads as the tensors have them, the rest as published")
+            return {**sizes, "model_type": "xlnet", "mem_len": None, "tie_weight": True}
+        raise CheckpointError(
+            f"no {naming.config or f'{naming.model_type}_config.json'} here, which says how many attention heads "
+            "there are",
+            where=bundle.prefix.parent,
+            repair=_NEEDS_CONFIG,
+        )
+    given = _plain_keys(given, naming)
+    _require_fitting(given, sizes, path, bundle)
+    if factored(found):
+        _require_post_norm(given, path)
+        notes.append(
+            f"the word embeddings are a product ({sizes['embedding_size']} numbers a word times a matrix), to which "
+            "positions are added: the product is written, as one table of the layers' width"
+        )
+        sizes["embedding_size"] = sizes["hidden_size"]
     activation = given.get("hidden_act")
     meant = naming.activation.get(activation) if isinstance(activation, str) else None
     if meant is not None:
@@ -122,48 +160,31 @@ def _config(
             f"hidden_act is {meant}: what {path.name} calls {activation}, as {naming.model_type}'s code has it"
         )
         given["hidden_act"] = meant
-    return {**given, **measured, "model_type": naming.model_type}
+    return {**given, **sizes, "model_type": naming.model_type}
 
 
-def _measured(bundle: Bundle, naming: Naming, variables: Mapping[str, str]) -> dict[str, int]:
-    """What the sizes of the tensors say, under the keys of config.json."""
-    shapes = {tensor: bundle.entries[name].shape for name, tensor in variables.items()}
-    start = f"{naming.model_type}.embeddings"
-    found = {
-        "vocab_size": _size(shapes, f"{start}.word_embeddings.weight", 0),
-        "max_position_embeddings": _size(shapes, f"{start}.position_embeddings.weight", 0),
-        "type_vocab_size": _size(shapes, f"{start}.token_type_embeddings.weight", 0),
-        "embedding_size": _size(shapes, f"{start}.word_embeddings.weight", 1),
-    }
-    if naming.model_type == "albert":
-        inside = "albert.encoder.albert_layer_groups."
-        found["num_hidden_groups"] = _count(shapes, inside)
-        found["hidden_size"] = _size(shapes, f"{inside}0.albert_layers.0.attention.query.weight", 0)
-        found["intermediate_size"] = _size(shapes, f"{inside}0.albert_layers.0.ffn.weight", 1)
-    else:
-        inside = f"{naming.model_type}.encoder.layer."
-        found["num_hidden_layers"] = _count(shapes, inside)
-        found["hidden_size"] = _size(shapes, f"{inside}0.attention.self.query.weight", 0)
-        found["intermediate_size"] = _size(shapes, f"{inside}0.intermediate.dense.weight", 1)
-    if naming.model_type == "bert":
-        del found["embedding_size"]  # there is one width
-    return {key: size for key, size in found.items() if size}
+def _plain_keys(given: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+    """XLNet's config has its own name of the vocabulary's size, and no memory: that is an option of its programs."""
+    if naming.model_type != "xlnet":
+        return dict(given)
+    plain = {("vocab_size" if key == "n_token" else key): value for key, value in given.items()}
+    return {"mem_len": None, **plain}
 
 
-def _size(shapes: Mapping[str, tuple[int, ...]], tensor: str, axis: int) -> int:
-    """0 where there is no such tensor: loading will say which are missing."""
-    shape = shapes.get(tensor, ())
-    return shape[axis] if axis < len(shape) else 0
+def _require_post_norm(given: Mapping[str, Any], path: Path) -> None:
+    if given.get("ln_type", "postln") != "postln":
+        raise CheckpointError(
+            f"ln_type = {given['ln_type']!r}: this size of albert_zh normalises before each half of a layer, "
+            "which is not supported with its names",
+            where=path,
+            repair="use one with ln_type = 'postln' (tiny, small, base, large), or Google's ALBERT of this size",
+        )
 
 
-def _count(shapes: Mapping[str, tuple[int, ...]], start: str) -> int:
-    return len({tensor.removeprefix(start).partition(".")[0] for tensor in shapes if tensor.startswith(start)})
-
-
-def _require_fitting(given: Mapping[str, Any], measured: Mapping[str, int], path: Path, bundle: Bundle) -> None:
+def _require_fitting(given: Mapping[str, Any], sizes: Mapping[str, int], path: Path, bundle: Bundle) -> None:
     wrong = [
         f"{key} is {given[key]!r} there and {size} in the checkpoint"
-        for key, size in measured.items()
+        for key, size in sizes.items()
         if key in given and given[key] != size
     ]
     if wrong:
@@ -174,8 +195,8 @@ def _require_fitting(given: Mapping[str, Any], measured: Mapping[str, int], path
         )
 
 
-def _without_config(measured: dict[str, int], bundle: Bundle, notes: list[str]) -> dict[str, Any]:
-    width = measured.get("hidden_size", 0)
+def _without_config(sizes: dict[str, int], bundle: Bundle, notes: list[str]) -> dict[str, Any]:
+    width = sizes.get("hidden_size", 0)
     if width % _HEAD:
         raise CheckpointError(
             f"the width {width} is no multiple of {_HEAD}, so that the number of heads cannot be told without a config",
@@ -184,7 +205,7 @@ def _without_config(measured: dict[str, int], bundle: Bundle, notes: list[str]) 
         )
     heads = max(1, width // _HEAD)
     notes.append(f"no config here: sizes as the tensors have them, {heads} heads of {_HEAD} as in every released one")
-    return {**measured, "num_attention_heads": heads, "model_type": "electra"}
+    return {**sizes, "num_attention_heads": heads, "model_type": "electra"}
 
 
 def _generator(bundle: Bundle, weights: list[str], model: Part, notes: list[str]) -> Part | None:
@@ -192,16 +213,13 @@ def _generator(bundle: Bundle, weights: list[str], model: Part, notes: list[str]
     if not any(name.startswith("generator/encoder/") for name in weights):
         return None
     variables = _renamed(weights, names.GENERATOR)
-    measured = _measured(bundle, _electra(), variables)
-    width = measured.get("hidden_size", 0)
+    sizes = {tensor: bundle.entries[name].shape for name, tensor in variables.items()}
+    measured_here = measured("electra", sizes)
+    width = measured_here.get("hidden_size", 0)
     heads = max(1, width // _HEAD)
     own = any(name.startswith("generator/embeddings/") for name in weights)
     if own or width % heads:
         why = "it has embeddings of its own" if own else f"its width {width} does not part into heads of {_HEAD}"
         notes.append(f"the generator is left aside: {why}")
         return None
-    return Part(variables, {**model.config, **measured, "num_attention_heads": heads})
-
-
-def _electra() -> Naming:
-    return next(each for each in names.NAMINGS if each.model_type == "electra")
+    return Part(variables, {**model.config, **measured_here, "num_attention_heads": heads})

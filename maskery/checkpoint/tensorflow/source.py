@@ -1,4 +1,4 @@
-"""Which files of a folder of Google's belong together: a checkpoint, its config and its vocabulary."""
+"""Which files of a folder of TensorFlow's belong together: a checkpoint, its config and its vocabulary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from maskery.checkpoint.tensorflow.table import is_table
 from maskery.errors import CheckpointError
 
 VOCABULARY = "vocab.txt"
-_WANTED = "give a folder with bert_model.ckpt.index and its data files, or one of Hugging Face with config.json"
+SENTENCEPIECE = ".model"
+"""How the file of a SentencePiece tokenizer ends."""
+_WANTED = "give a folder with NAME.ckpt.index and its data files, or one of Hugging Face with config.json"
 
 
 @dataclass(frozen=True)
@@ -19,9 +21,14 @@ class Source:
     prefix: Path
     """The checkpoint's path without .index."""
     config: Path | None
-    vocabulary: Path | None
-    sentencepiece: Path | None
-    """A vocabulary of another kind, where there is no vocab.txt."""
+    given: Path | None
+    """The vocabulary that the caller names."""
+
+    @property
+    def vocabulary(self) -> Path:
+        """vocab.txt, or a SentencePiece model. Looked for when it is wanted: what is wrong with the checkpoint itself
+        comes first."""
+        return _vocabulary(self.prefix.parent) if self.given is None else self.given
 
 
 def find_source(path: Path, config: Path | None = None, vocabulary: Path | None = None) -> Source:
@@ -33,10 +40,24 @@ def find_source(path: Path, config: Path | None = None, vocabulary: Path | None 
     folder = prefix.parent
     if config is None:
         config = _config(folder)
-    if vocabulary is None:
-        vocabulary = _only(folder.glob(VOCABULARY)) or _only(folder.glob("*vocab*.txt"))
-    model = None if vocabulary else _only(folder.glob("*.model"))
-    return Source(prefix, config, vocabulary, model)
+    return Source(prefix, config, vocabulary)
+
+
+def _vocabulary(folder: Path) -> Path:
+    """vocab.txt; or the only file that is named as a vocabulary, such as vocab_chinese.txt, or is of SentencePiece."""
+    if (folder / VOCABULARY).is_file():
+        return folder / VOCABULARY
+    found = sorted(folder.glob("*vocab*.txt")) or sorted(folder.glob(f"*{SENTENCEPIECE}"))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(each.name for each in found)
+        raise CheckpointError(f"several vocabularies are here: {names}", where=folder, repair=f"--vocab {found[0]}")
+    raise CheckpointError(
+        f"no {VOCABULARY} here, the pieces that the checkpoint's numbers stand for, nor a SentencePiece model",
+        where=folder,
+        repair=f"put {VOCABULARY} (or spiece.model) beside the checkpoint, or give its path: --vocab FILE",
+    )
 
 
 def _checkpoint(path: Path) -> Path:
@@ -113,8 +134,3 @@ def _config(folder: Path) -> Path | None:
         names = ", ".join(each.name for each in kept)
         raise CheckpointError(f"several configs are here: {names}", where=folder, repair=f"--config {kept[0]}")
     return kept[0] if kept else None
-
-
-def _only(paths: Iterable[Path]) -> Path | None:
-    found = sorted(paths)
-    return found[0] if len(found) == 1 else None

@@ -20,6 +20,7 @@ from maskery.feed import Feed
 from maskery.recipes.recipe import Recipe
 from maskery.system import System
 from maskery.train.evaluate import evaluate
+from maskery.train.frequencies import training_counts, unigram_loss
 
 _ROWS_AT_ONCE = 32
 
@@ -58,19 +59,6 @@ def hidden_tokens(heldout: Feed) -> NDArray[np.int64]:
     epochs, numbers = heldout.first(phase, heldout.recipe.training.eval_rows)
     targets = heldout.make(0, phase, epochs, numbers).targets["masked_token"]
     return targets.label.numpy()
-
-
-def training_counts(corpus: Corpus) -> NDArray[np.int64]:
-    """How often each id stands in the documents that are trained on."""
-    edges = corpus.sentence_start[corpus.document_start]
-    trained = np.repeat(~corpus.heldout, np.diff(edges))
-    return np.bincount(corpus.tokens[trained], minlength=corpus.vocabulary)
-
-
-def unigram_loss(counts: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
-    """Mean cross-entropy of the labels under add-one smoothing."""
-    probability = (counts + 1) / (counts.sum() + len(counts))
-    return float(-np.log(probability[labels]).mean())
 
 
 def untrained(heldout: Feed) -> Score:

@@ -39,11 +39,11 @@ def demo(
         raise UnknownName("language", lang, WORDS)
     if text is not None and not text.exists():
         raise InputError("no such file", where=text, repair="check the name, or leave --text out")
-    from maskery.cli.budget import parse_budget
     from maskery.cli.demo.show import show
     from maskery.cli.demo.steps import walk
     from maskery.cli.demo.story import Story
     from maskery.cli.output import emit_json
+    from maskery.train.budget import parse_budget
 
     seconds = None if budget is None else parse_budget(budget)
     with _folder(out) as folder:

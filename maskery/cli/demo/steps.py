@@ -12,7 +12,7 @@ import torch
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.cli.demo import blanks, training
-from maskery.cli.demo.baselines import Score, baselines, trained, training_counts
+from maskery.cli.demo.baselines import Score, baselines, trained
 from maskery.cli.demo.own_text import LONGEST, own_documents
 from maskery.cli.demo.report import drawn, page
 from maskery.cli.demo.results import Found
@@ -21,6 +21,7 @@ from maskery.cli.demo.text import chinese_documents, python_documents
 from maskery.corpus.store import Corpus
 from maskery.errors import TrainingError
 from maskery.picture import Picture
+from maskery.train.frequencies import training_counts
 from maskery.train.run import Run, pretrain
 
 BLANKS = 8

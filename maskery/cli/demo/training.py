@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from maskery.cli import budget
 from maskery.cli.live import Smooth
 from maskery.cli.output import Update as Bar
 from maskery.corpus.store import Corpus
@@ -19,34 +18,28 @@ from maskery.errors import InputError
 from maskery.feed import Feed
 from maskery.recipes.recipe import Recipe, recipe
 from maskery.system import System
+from maskery.train import budget, defaults
 from maskery.train.loggers import Logger
 from maskery.train.loop import Update
-from maskery.train.tokens import shares
+from maskery.train.tokens import shares, tokens_in
 
 RECIPE, SIZE, LENGTH = "roberta", "tiny", 32
 """RoBERTa's answers: rows of full sentences and new masks every time; no time is spent on sentence pairs."""
 SETTINGS: dict[str, Any] = {
     "training.length": LENGTH,
     "training.phases": [{"steps": 1, "length": 16, "batch": 32}, {"steps": 1, "length": LENGTH, "batch": 16}],
-    "training.lr": 2e-3,
-    "training.betas": [0.9, 0.98],
-    "training.warmup": 0.1,
-    "training.clip": 1.0,
     "training.eval_rows": 512,
     "training.keep": 1,
     "model.max_length": LENGTH,
-    "model.init_std": 0.06,
 }
-"""A small network learns quickly at a high rate, and small batches make more updates of a minute. Half of the updates
-read rows of 16: where there are few tokens to look at, it is found sooner that neighbours matter. Weights of 0.02,
-meant for a width of 768, would start so narrow a network with attention that is nearly flat."""
+"""Small batches make more updates of a minute. Half of the updates read rows of 16: where there are few tokens to look
+at, it is found sooner that neighbours matter. How it is trained follows from `train/defaults`, as for `pretrain`."""
 EVALUATIONS = 4
 FEWEST_TOKENS, FEWEST_HELD_OUT = 3000, 200
 _SECONDS, _FEWEST_SECONDS, _IN_ALL = 140.0, 20.0, 200.0
 _VOCABULARY = 2500, 5000
 _SMALL, _EPOCHS = 100_000, 100
-"""Tokens below which a text is soon learnt by heart; then dropout is on, and the passes over it are limited."""
-_DROPOUT = 0.2
+"""Tokens below which a text is soon learnt by heart; then the passes over it are limited."""
 _COPIES = 8
 """Passes over a small text in one plan: its few held-out rows are examined under so many masks."""
 
@@ -65,8 +58,8 @@ def vocabulary_for(characters: int) -> int:
 
 def require_enough(corpus: Corpus, name: str) -> None:
     """Refuse a text on which nothing could be learnt or measured."""
-    heldout = tokens_of(corpus, "heldout")
-    found = tokens_of(corpus, "train")
+    heldout = tokens_in(corpus, "heldout")
+    found = tokens_in(corpus)
     if found < FEWEST_TOKENS or heldout < FEWEST_HELD_OUT:
         raise InputError(
             f"too little text: {found:,} tokens to learn from and {heldout:,} held out; the demo needs "
@@ -74,12 +67,6 @@ def require_enough(corpus: Corpus, name: str) -> None:
             where=name,
             repair="give more text with --text, or leave --text out",
         )
-
-
-def tokens_of(corpus: Corpus, split: str) -> int:
-    documents = corpus.documents(split)
-    edges = corpus.sentence_start[corpus.document_start]
-    return int((edges[documents + 1] - edges[documents]).sum())
 
 
 @dataclass(frozen=True)
@@ -113,14 +100,17 @@ def settle(corpus: Corpus, seconds: float, seed: int) -> Settled:
 
 
 def _open_ended(corpus: Corpus, seed: int) -> Recipe:
-    small = tokens_of(corpus, "train") < _SMALL
+    small = tokens_in(corpus) < _SMALL
     answers: dict[str, Any] = {"training.seed": seed, "rows.copies": _COPIES if small else 1}
-    answers |= dict.fromkeys(("model.dropout", "model.attention_dropout"), _DROPOUT if small else 0.0)
-    return recipe(RECIPE, {**SETTINGS, **answers}, size=SIZE)
+    drawn = recipe(RECIPE, {**SETTINGS, **answers}, size=SIZE)
+    passes = _EPOCHS if small else 1  # a larger text is read a few times
+    tokens = tokens_in(corpus)
+    chosen = defaults.choose_training(recipe(RECIPE), drawn, float(passes * tokens), tokens)
+    return drawn.changed({key: value for choice in chosen for key, value in choice.keys.items()})
 
 
 def _most_steps(asked: Recipe, corpus: Corpus) -> int | None:
-    if tokens_of(corpus, "train") >= _SMALL:
+    if tokens_in(corpus) >= _SMALL:
         return None
     feed = Feed(asked, corpus, asked.training.seed)
     passes = sum(share * phase.batch / len(feed.plan(phase)) for phase, share in shares(asked))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from maskery.tasks.examples import Examples
 from maskery.tasks.framing.offsets import exact
 from maskery.text.tokenizer import Tokenizer
+from maskery.text.unknown import about_unknown, unknown_characters
 
 _STRANGE = 0.2
 """Tokens that the vocabulary does not know, as a part of all: with more it is likely not one for the text."""
@@ -48,6 +50,8 @@ class Encoded:
     """(E,) how many choices each example has."""
     unknown: int
     """Tokens that stand for text which the vocabulary cannot write."""
+    strange: str = ""
+    """Which text that is, with the remedy."""
 
     def __len__(self) -> int:
         return len(self.choices)
@@ -61,6 +65,7 @@ class Encoded:
             share = self.unknown / every
             hint = ": is this a model for another language?" if share > _STRANGE else ""
             told.append(f"{self.unknown:,} of {every:,} tokens ({share:.2%}) are unknown to the vocabulary{hint}")
+            told += filter(None, [self.strange])
         if empty:
             told.append(f"{empty:,} of {len(self) * len(self.fields):,} texts hold no token")
         return tuple(told)
@@ -79,14 +84,25 @@ def encode(examples: Examples, tokenizer: Tokenizer, marks: Mapping[str, int] | 
     number: dict[str, int] = {}
     place = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int64)
     tokens = encode_texts(list(number), tokenizer, marks)
+    unknown = tokens.ids == tokenizer.specials.unk
+    strange = _strange(tokens, unknown, list(number))
     return Encoded(
         task=examples.task,
         fields=examples.fields,
         tokens=tokens,
         text=place,
         choices=np.array([len(e.choices) for e in examples], dtype=np.int64),
-        unknown=int((tokens.ids == tokenizer.specials.unk).sum()),
+        unknown=int(unknown.sum()),
+        strange=about_unknown(unknown_characters(tokenizer, strange)) if strange else "",
     )
+
+
+def _strange(tokens: Tokens, unknown: NDArray[np.bool_], texts: Sequence[str]) -> Counter[str]:
+    """What stands where tokens are unknown."""
+    at = np.flatnonzero(unknown)
+    number = np.searchsorted(tokens.first, at, side="right") - 1
+    places = zip(number.tolist(), tokens.start[at].tolist(), tokens.stop[at].tolist(), strict=True)
+    return Counter(texts[text][start:stop] for text, start, stop in places)
 
 
 def encode_texts(texts: Sequence[str], tokenizer: Tokenizer, marks: Mapping[str, int] | None = None) -> Tokens:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maskery import files
 from maskery.tasks.judge.measure import HEADLINES, Judgement
-from maskery.tasks.judge.report import Evidence, kind_lines, learning_table, number_lines, seed_lines
+from maskery.tasks.judge.report import Evidence, baseline_table, kind_lines, learning_table, number_lines, seed_lines
 from maskery.tasks.judge.words import figure_text, judge_words
 
 PIPELINES = {
@@ -46,6 +46,9 @@ def model_card(
     parts.append(f"A model for the task `{judgement.task}`" + (f": {_listed(labels)}." if labels else "."))
     parts += ["## " + words.numbers, words.numbers_why[unit].format(n=f"{judgement.n:,}")]
     parts.append(_table(words.number_heads, number_lines(judgement)))
+    if judgement.baselines:
+        parts += ["## " + words.baselines, _table(*baseline_table(judgement, words))]
+        parts += [_safe(judgement.verdict)] if judgement.verdict else []
     kinds = kind_lines(judgement)
     parts += ["## " + words.by_kind, _table(words.kind_heads, kinds)] if kinds else []
     parts += ["\n".join(f"- {_safe(note)}" for note in judgement.notes)] if judgement.notes else []

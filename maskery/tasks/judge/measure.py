@@ -14,14 +14,14 @@ seq2seq           a text, or several                a text
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from maskery.errors import InputError, UnknownName
-from maskery.inspection.bootstrap import interval
+from maskery.inspection.bootstrap import interval, resamples
 from maskery.inspection.bootstrap import weights as resampled_weights
 from maskery.inspection.statistics import Interval, wilson
 from maskery.tasks.examples import TASKS
@@ -45,6 +45,12 @@ HEADLINES: Mapping[str, tuple[str, ...]] = {
     "seq2seq": ("rouge_l", "bleu"),
 }
 """What is told of a task before all else. The first decides which of two models is better: more is better in all."""
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "regress": ("mse",),
+    "classify": ("macro_f1", "mcc"),
+    "pair": ("macro_f1", "mcc"),
+}
+"""Further figures of a baseline: of equal scores there is no rank correlation."""
 _NO_SHARES = ("mcc", "spearman", "pearson", "mse")
 
 
@@ -58,6 +64,10 @@ class Judgement:
     metrics: dict[str, float]
     intervals: dict[str, Interval] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same figures of the simplest answers to the same examples (maskery/tasks/judge/baselines.py)."""
+    verdict: str = ""
+    """Whether the model is ahead of the best of them, in a sentence; empty: there is none."""
 
     @property
     def headline(self) -> str:
@@ -71,7 +81,13 @@ class Judgement:
     def plain(self) -> dict[str, Any]:
         """As JSON: each metric under its own name, and n, intervals, notes."""
         intervals = {name: list(pair) for name, pair in self.intervals.items()}
-        return {"task": self.task, "n": self.n, **self.metrics, "intervals": intervals, "notes": list(self.notes)}
+        plain = {"task": self.task, "n": self.n, **self.metrics, "intervals": intervals, "notes": list(self.notes)}
+        if not self.baselines:
+            return plain
+        return plain | {
+            "baselines": {name: dict(each) for name, each in self.baselines.items()},
+            "verdict": self.verdict,
+        }
 
 
 def measure(
@@ -90,6 +106,47 @@ def measure(
     return _figures(tally_of(task, asked))
 
 
+def compared(
+    judgement: Judgement,
+    gold: Sequence[Any],
+    predicted: Sequence[Any],
+    baselines: Mapping[str, Sequence[Any]],
+    *,
+    labels: Sequence[str] = (),
+    groups: Sequence[Hashable] | None = None,
+) -> Judgement:
+    """The judgement with the figures of other answers to the same examples, and whether the model is ahead of the
+    best: by the 95 % interval of the difference, both resampled alike."""
+    task, headline = judgement.task, judgement.headline
+    own = tally_of(task, _Asked(gold, predicted, labels, groups=groups))
+    tallies = {name: tally_of(task, _Asked(gold, each, labels, groups=groups)) for name, each in baselines.items()}
+    told = (*HEADLINES[task], *_BESIDE.get(task, ()))
+    figures = {
+        name: {key: value for key, value in _figures(tally).items() if key in told and not np.isnan(value)}
+        for name, tally in tallies.items()
+    }
+    for name, each in baselines.items():
+        if task == "regress" and len(set(each)) == 1:  # equal scores have no rank
+            figures[name] = {key: value for key, value in figures[name].items() if key in _BESIDE[task]}
+    known = [name for name, each in figures.items() if headline in each]
+    if not known or np.isnan(judgement.value):
+        return replace(judgement, baselines=figures)
+    best = max(known, key=lambda name: figures[name][headline])
+    mine, other = (resamples(each.values, own.size)[headline] for each in (own, tallies[best]))
+    low, high = interval(np.nan_to_num(mine - other))
+    verdict = _verdict(headline, judgement.value, best, figures[best][headline], (low, high))
+    return replace(judgement, baselines=figures, verdict=verdict)
+
+
+def _verdict(metric: str, value: float, best: str, other: float, bounds: Interval) -> str:
+    low, high = bounds
+    where = "ahead of" if low > 0 else "behind" if high < 0 else "level with"
+    return (
+        f"the model is {where} the best baseline, {best}: {metric} {value:.4f} against {other:.4f}, difference "
+        f"{value - other:+.4f} [{low:+.4f}, {high:+.4f}]"
+    )
+
+
 def judge(
     task: str,
     gold: Sequence[Any],
@@ -105,7 +162,7 @@ def judge(
     asked = _Asked(gold, predicted, labels, probabilities, groups, tags, language)
     tally = tally_of(task, asked)
     metrics = _figures(tally)
-    notes = (*tally.notes, *_few(tally.size))
+    notes = (*tally.notes, *_few(tally.size), *one_class(task, gold, predicted))
     return Judgement(task=task, n=tally.size, metrics=metrics, intervals=_intervals(tally, metrics), notes=notes)
 
 
@@ -165,6 +222,16 @@ def _intervals(tally: Tally, metrics: Mapping[str, float]) -> dict[str, Interval
         else interval(np.concatenate(values))
         for name, values in found.items()
     }
+
+
+def one_class(task: str, gold: Sequence[Any], predicted: Sequence[Any]) -> tuple[str, ...]:
+    """A warning where a classifier gives the same answer to everything, though the right ones differ."""
+    if task not in ("classify", "pair") or len(set(predicted)) != 1 or len(set(gold)) < 2:
+        return ()
+    return (
+        f"warning: all {len(predicted):,} examples are predicted as {predicted[0]}: the model does not tell the "
+        "classes apart. Train more epochs, with another learning rate, or from another model",
+    )
 
 
 _FEW = 30

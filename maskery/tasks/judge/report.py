@@ -57,6 +57,7 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
     title = words.title.format(name=name, metric=judgement.headline, value=figure_text(judgement.value))
     sections = [
         _numbers(judgement, words),
+        *_baselines(judgement, words),
         *_kinds(judgement, words),
         *_seeds(found, words),
         *_confusion(found, words),
@@ -91,6 +92,25 @@ def _numbers(judgement: Judgement, words: JudgeWords) -> Section:
         [*told, *(tag("p", note, {"class": "mk-note", "lang": "en"}) for note in judgement.notes)],
         None,
     )
+
+
+def baseline_table(judgement: Judgement, words: JudgeWords) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines: the model first, then every baseline."""
+    names = list(dict.fromkeys(name for each in judgement.baselines.values() for name in each))
+    every = {words.baseline_model: judgement.metrics, **judgement.baselines}
+    lines = [
+        [name, *(figure_text(each[metric]) if metric in each else "" for metric in names)]
+        for name, each in every.items()
+    ]
+    return ["", *names], lines
+
+
+def _baselines(judgement: Judgement, words: JudgeWords) -> list[Section]:
+    if not judgement.baselines:
+        return []
+    told = [tag("p", judgement.verdict, {"lang": "en"})] if judgement.verdict else []
+    shown = [words.baselines_why, table(*baseline_table(judgement, words)), *told]
+    return [(words.baselines, shown, None)]
 
 
 def kind_lines(judgement: Judgement) -> list[list[str]]:

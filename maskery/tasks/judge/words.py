@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskery.errors import UnknownName
+from maskery.language import catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +14,9 @@ class JudgeWords:
     numbers: str
     numbers_why: dict[str, str]
     number_heads: tuple[str, ...]
+    baselines: str
+    baselines_why: str
+    baseline_model: str
     by_kind: str
     kind_heads: tuple[str, ...]
     seeds: str
@@ -72,6 +75,9 @@ _EN = JudgeWords(
         "not the chance of training.",
     },
     number_heads=("metric", "value", "95 % from", "to"),
+    baselines="Beside the simplest answers",
+    baselines_why="Baselines answer the same examples; figures that are not defined for them are left out.",
+    baseline_model="the model",
     by_kind="Kind by kind",
     kind_heads=("kind", "span_f1", "95 % from", "to", "precision", "recall"),
     seeds="Several seeds",
@@ -132,6 +138,9 @@ _ZH = JudgeWords(
         "questions": "共 {n} 个问题。区间来自对问题的重抽样（95%）：它反映选到哪些问题的偶然性，不含训练的偶然性。",
     },
     number_heads=("指标", "数值", "95% 下限", "上限"),
+    baselines="与基线比较",
+    baselines_why="基线回答的是同样的样本；对基线没有定义的指标留空。",
+    baseline_model="模型",
     by_kind="各类片段",
     kind_heads=("类型", "span_f1", "95% 下限", "上限", "精确率", "召回率"),
     seeds="多个随机种子",
@@ -186,11 +195,7 @@ _LANGUAGES = {"en": _EN, "zh": _ZH}
 
 
 def judge_words(lang: str) -> JudgeWords:
-    """The words of a language; a region behind it plays no part (zh-Hans)."""
-    name = lang.partition("-")[0]
-    if name not in _LANGUAGES:
-        raise UnknownName("language of pictures", lang, _LANGUAGES)
-    return _LANGUAGES[name]
+    return catalogue(lang, _LANGUAGES)
 
 
 def share_text(value: float, digits: int = 1) -> str:

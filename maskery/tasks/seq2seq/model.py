@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from maskery.batches import Batch
 from maskery.checkpoint.model import Model
 from maskery.model.heads import TokenHead
-from maskery.tasks.base import DoesTask, Say, UnitFeed, nobody
+from maskery.tasks.base import DoesTask, Evaluation, Say, UnitFeed, nobody
 from maskery.tasks.examples import Examples
 from maskery.tasks.framing.make import make_rows, row_lengths
 from maskery.tasks.framing.marks import take_marks
@@ -115,18 +115,22 @@ class WritingModel(DoesTask[WritingFeed]):
         return How(how="beam", new=write.longest, beams=write.beams, length_penalty=write.length_penalty)
 
     def answers(self, feed: WritingFeed, told: Callable[[int], None] = nobody) -> Predicted:
-        found = self._write(feed, np.arange(feed.units), told)
+        return self._predicted(self._write(feed, np.arange(feed.units), told))
+
+    def _predicted(self, found: list[Written]) -> Predicted:
         full = sum(each.ended in ("length", "room") for each in found)
         longest = self.config.write.longest
         notes = (f"{full:,} of {len(found):,} texts were ended at {longest} tokens (write.longest)",) if full else ()
         return Predicted(answers=[each.text for each in found], notes=notes)
 
-    def metrics(self, feed: WritingFeed) -> dict[str, float]:
+    def evaluated(self, feed: WritingFeed) -> Evaluation:
         """The loss of all examples, and how good the texts are that are written for some of them."""
         chosen = some_of(feed.units, self.config.write.dev)
-        written = [each.text for each in self._write(feed, chosen, nobody)]
-        gold = self.gold(feed.examples)
-        return {**measure("seq2seq", [gold[at] for at in chosen], written), "loss": self.loss(feed)}
+        written = self._write(feed, chosen, nobody)
+        gold, loss = self.gold(feed.examples), self.loss(feed)
+        figures = measure("seq2seq", [gold[at] for at in chosen], [each.text for each in written])
+        whole = self._predicted(written) if len(chosen) == feed.units else None
+        return Evaluation(metrics={**figures, "loss": loss}, loss=loss, predicted=whole)
 
     def seconds(self, feed: WritingFeed, most: float) -> float:
         """Of two batches of texts, the shortest sources and the longest; the loss takes little beside them."""

@@ -28,6 +28,7 @@ from maskery.rows.ragged import Rows as PlainRows
 from maskery.tasks.examples import Examples
 from maskery.tasks.framing.rows import Rows
 from maskery.text.tokenizer import Tokenizer
+from maskery.text.unknown import unknown_in
 from maskery.writing.forms import Form
 
 Numbers = NDArray[np.int64]
@@ -65,6 +66,8 @@ class TargetTokens:
     lost: Numbers
     """(E,) tokens that were cut off."""
     unknown: int = 0
+    strange: str = ""
+    """What is unknown, with the remedy."""
 
     @property
     def lengths(self) -> Numbers:
@@ -88,6 +91,7 @@ class TargetTokens:
         told = []
         if self.unknown:
             told.append(f"{self.unknown:,} of {every:,} tokens of the targets are unknown to the vocabulary")
+            told.append(self.strange)
         if lost:
             rows, longest = int((self.lost > 0).sum()), int(self.lengths.max())
             told.append(
@@ -98,12 +102,15 @@ class TargetTokens:
 
 
 def target_tokens(examples: Examples, tokenizer: Tokenizer) -> TargetTokens:
-    ids, lengths = tokenizer.encode_ids(["" if each.label is None else str(each.label) for each in examples])
+    texts = ["" if each.label is None else str(each.label) for each in examples]
+    ids, lengths = tokenizer.encode_ids(texts)
+    unknown = int((ids == tokenizer.specials.unk).sum())
     return TargetTokens(
         ids=ids.astype(np.int64),
         first=np.concatenate(([0], np.cumsum(lengths))),
         lost=np.zeros(len(lengths), dtype=np.int64),
-        unknown=int((ids == tokenizer.specials.unk).sum()),
+        unknown=unknown,
+        strange=unknown_in(tokenizer, texts) if unknown else "",
     )
 
 

@@ -107,9 +107,18 @@ def _notes(found: Moments, exist: int, asked: int | None) -> tuple[str, ...]:
     width = len(found.mean)
     notes: list[str] = []
     if exist < width:
-        few = found.count <= width
-        why = f"{found.count:,} vectors differ in no more" if few else "the others are made of them, or do not vary"
-        notes.append(f"{exist:,} of {width:,} directions exist: {why}")
+        notes.append(f"{exist:,} of {width:,} directions exist (the rank of the covariance): {_why(found, exist)}")
     if asked is not None and asked > exist:
         notes.append(f"{asked:,} dimensions were asked for; {exist:,} are there and kept")
     return tuple(notes)
+
+
+def _why(found: Moments, exist: int) -> str:
+    """Why the vectors have fewer directions than numbers, where whitening would divide by 0."""
+    missing = len(found.mean) - exist
+    if found.count <= len(found.mean):
+        return f"{found.count:,} vectors differ in no more; fit on more texts than {len(found.mean):,}"
+    if missing == 1:
+        # Before gain g and bias b a LayerNorm's numbers sum to 0: sum((y - b) / g) = 0 for each slot, and any mean.
+        return "one weighted sum of the dimensions is the same in all vectors, as after a last LayerNorm"
+    return f"{missing:,} weighted sums of the dimensions are the same in all vectors"

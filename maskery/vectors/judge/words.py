@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskery.errors import UnknownName
+from maskery.language import catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,4 @@ WORDS = {"en": _EN, "zh": _ZH}
 
 
 def vector_words(lang: str) -> VectorWords:
-    if lang not in WORDS:
-        raise UnknownName("language", lang, WORDS)
-    return WORDS[lang]
+    return catalogue(lang, WORDS)

@@ -8,6 +8,7 @@ encoder so far at the top of the folder.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from maskery import files
+from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.errors import ArgumentError
-from maskery.tasks.folder import TaskFolder
-from maskery.tasks.run import Say, Tuning, Watch
+from maskery.tasks.folder import VECTORS, Origins, TaskFolder, require_kind
+from maskery.tasks.run import Say, Tuning, Watch, require_same
+from maskery.tasks.settings import TaskConfig
 from maskery.train import machine
 from maskery.train.config import OPTIMIZERS
 from maskery.train.lock import locked
@@ -28,6 +31,7 @@ from maskery.train.run import occupied
 from maskery.vectors.encoder import Encoder, say_on_stderr
 from maskery.vectors.learn.batches import VectorFeed
 from maskery.vectors.learn.data import TextSet, fitted
+from maskery.vectors.learn.defaults import scaled
 from maskery.vectors.learn.dev import DevSet, dev_set
 from maskery.vectors.learn.folder import put_encoder, put_writer
 from maskery.vectors.learn.prepare import Source, feed_of, opened, require_model, resolved, system_of
@@ -83,11 +87,24 @@ class Learning(Tuning):
     def _settle(self) -> None:
         """An encoder has nothing that only the end of training tells."""
 
-    def tell_start(self) -> None:
-        """What the development set says before anything is learned."""
+    def judge_start(self) -> None:
+        """The encoder before training is a candidate, too: what makes it worse is not kept."""
         if self.dev is not None and not self.state["step"]:
             value = self.dev.judge(self.made.system)[self.dev.headline]
+            self.state["start"] = value
+            self._judge({"value": value})
+            self.folder.write_state(self.state)
             self.say(f"dev: {self.dev.headline} {value:.4f} before training, {len(self.dev.texts):,} units")
+
+    def tell_end(self) -> None:
+        """Whether training was worth it."""
+        best = self.state["best"]
+        if best is None or best["step"] or not math.isfinite(best["value"]):
+            return
+        self.say(
+            f"worse than before: no evaluation reached {self.dev.headline} {best['value']:.4f} of the start, which is "
+            "kept. Try a lower learning rate (--lr), other data or another loss"
+        )
 
 
 def train_encoder(
@@ -102,10 +119,12 @@ def train_encoder(
     say: Say = say_on_stderr,
     watch: Watch = _nobody,
 ) -> Encoder:
-    """Train an encoder and return the best on the development set, which is also written to `out`.
+    """Train an encoder and return the best on the development set, which is also written to `out`; the start counts
+    as a candidate.
 
     `model` is a folder, an `Encoder` or a `VectorModel`, which is trained in place. `settings` are keys of
-    `LearnConfig` in the place of the loss's usual ones. `watch` sees every update with its line of metrics.jsonl.
+    `LearnConfig`; what is not given is chosen by the loss, the model's size and the data (a whole `LearnConfig` leaves
+    nothing to choose). `watch` sees every update with its line of metrics.jsonl.
     """
     config = settings if isinstance(settings, LearnConfig) else learn_config(loss, settings)
     if config.loss != loss:
@@ -113,20 +132,29 @@ def train_encoder(
     out = Path(out)
     started = occupied(out, resume)
     folder = TaskFolder(out)
-    if started and folder.begun and folder.state.get("finished"):
-        say(f"{out}: already finished at step {folder.state['step']}")
-        return Encoder(out, say=say)
+    if started:
+        require_kind(folder, VECTORS)
     require_model(model)
     texts = _read(train, config, say)
     machine.prepare()
     made = opened(model, config, say)
+    if not isinstance(settings, LearnConfig):
+        config = scaled(config, settings or {}, made.model.config, len(texts), say)
     config = resolved(config, texts, made, say)
     judged = None if dev is None else _dev(dev, config, say)
+    data = texts.fingerprint + ("" if judged is None else judged.texts.fingerprint)
+    beside = {name: each for name, each in made.state_dict().items() if not name.startswith("model.")}
+    of = Origins(kind=VECTORS, data=data, base=model_fingerprint(made.model, beside))
+    if started and folder.state.get("finished"):
+        require_same(folder, of, cast(TaskConfig, config))
+        say(f"{out}: already finished at step {folder.state['step']}")
+        return Encoder(out, say=say)
     with locked(out), files.writing(out, reads=True):
         learning = _learning(Learner(config, system_of(made, config, say)), texts, judged, folder, say)
-        learning.begin(texts.fingerprint + ("" if judged is None else judged.texts.fingerprint), started)
-        learning.tell_start()
+        learning.begin(of, started)
+        learning.judge_start()
         learning.train(watch)
+        learning.tell_end()
         learning.finish()
         folder.write_state({**learning.state, "finished": True})
     return Encoder(learning.made.system.made, device=learning.trainer.device, say=say)

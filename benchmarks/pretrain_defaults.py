@@ -1,0 +1,138 @@
+"""What `maskery pretrain` learns at its own settings, beside what it learnt with the paper's, in the same time.
+
+    python -m benchmarks.pretrain_defaults --chinese FILE --english FILE --work DIR
+
+Every cell is one command as a user types it, in a process of its own:
+
+    default     maskery pretrain RECIPE --corpus C --out R --budget B
+    published   the same with --as-published, shrunk to size mini, rows of 128, 32 a step, as it was before
+    demo        the six settings that `maskery demo` had of its own: tiny, rows of 32, AdamW at 2e-3
+
+Judged on the run's own held-out rows: loss, accuracy, and the loss of token frequencies on the same questions with the
+interval (95 %) of the difference. Cells are kept in DIR, so that a stopped benchmark goes on; --recipes, --sides,
+--seeds, --budget and --size do a part. Written: benchmarks/results/pretrain_defaults.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from maskery import files
+
+RECIPES = ("bert", "bert-wwm", "macbert", "nezha", "electra", "gpt2")
+LANGUAGES = ("chinese", "english")
+DEMO = (
+    *("--size", "tiny", "--length", "32", "--batch", "16", "--lr", "2e-3"),
+    *("--set", "training.optimizer=adamw", "--set", "training.betas=[0.9, 0.98]", "--set", "training.warmup=0.1"),
+    *("--set", "training.clip=1.0", "--set", "model.init_std=0.06", "--set", "training.bias_correction=true"),
+    *("--set", "model.dropout=0.0", "--set", "model.attention_dropout=0.0", "--set", "training.decay=linear"),
+)
+SIDES: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "published": ("--as-published", "--size", "mini", "--length", "128", "--batch", "32"),
+    "demo": DEMO,
+}
+EVAL_ROWS = 1024
+
+
+def maskery(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "maskery", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+
+
+def corpus_of(language: str, text: Path, work: Path) -> Path:
+    made = work / f"corpus-{language}"
+    if not made.is_dir():
+        built = maskery("corpus", "build", str(text), "--out", str(made))
+        if built.returncode:
+            raise SystemExit(built.stderr)
+    return made
+
+
+def similar_of(corpus: Path, work: Path) -> list[str]:
+    """MacBERT's similar words for the sides that do not learn them by themselves: those that `default` learnt."""
+    found = sorted(work.glob(f"similar-{corpus.name}.tsv"))
+    return ["--set", f"knowledge.synonyms={found[0]}"] if found else []
+
+
+def cell(recipe: str, side: str, seed: int, budget: str, size: str | None, corpus: Path, work: Path) -> dict[str, Any]:
+    """One run, or what is kept of it."""
+    kept = work / f"{corpus.name}-{recipe}-{side}-{seed}-{budget}-{size or 'own'}.json"
+    if kept.is_file():
+        found: dict[str, Any] = json.loads(kept.read_text())
+        return found
+    run = work / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    more = SIDES[side] + (("--size", size) if size and "--size" not in SIDES[side] else ())
+    if recipe == "macbert" and side != "default":
+        more += tuple(similar_of(corpus, work))
+    given = ["--corpus", str(corpus), "--out", str(run), "--budget", budget, "--seed", str(seed), "--json"]
+    ended = maskery("pretrain", recipe, *given, "--set", f"training.eval_rows={EVAL_ROWS}", *more)
+    if ended.returncode:
+        raise SystemExit(f"{recipe} {side} {seed}: {ended.stderr}")
+    if recipe == "macbert" and side == "default":
+        shutil.copy(run / "similar-words.tsv", work / f"similar-{corpus.name}.tsv")
+    found = {
+        **{"recipe": recipe, "side": side, "seed": seed, "budget": budget, "size": size, "corpus": corpus.name},
+        **json.loads(ended.stdout),
+        "said": [line for line in ended.stderr.splitlines() if line.startswith("--") or "frequencies" in line],
+    }
+    files.write_json(kept, found)
+    shutil.rmtree(run, ignore_errors=True)
+    return found
+
+
+def line(found: dict[str, Any]) -> str:
+    first = found["frequencies"][0]
+    accuracy = found["eval"].get(f"{first['objective']}/accuracy", float("nan"))
+    gap = f"{first['loss'] - first['frequencies']:+.2f} [{first['low']:+.2f}, {first['high']:+.2f}]"
+    place = f"{found['corpus']:16} {found['recipe']:9} {found['side']:10} seed {found['seed']} {found['budget']:4}"
+    losses = f"loss {first['loss']:.2f} frequencies {first['frequencies']:.2f} {gap} accuracy {100 * accuracy:.1f} %"
+    return f"{place} {losses} {found['tokens'] / 1e6:.1f} M tokens {found['seconds']:.0f} s"
+
+
+def cells(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for seed in args.seeds:
+        for language in args.languages:
+            corpus = corpus_of(language, getattr(args, language), args.work)
+            for recipe in args.recipes:
+                for side in args.sides:
+                    yield cell(recipe, side, seed, args.budget, args.size, corpus, args.work)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chinese", type=Path)
+    parser.add_argument("--english", type=Path)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--languages", nargs="+", default=LANGUAGES, choices=LANGUAGES)
+    parser.add_argument("--recipes", nargs="+", default=RECIPES)
+    parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--budget", default="3m")
+    parser.add_argument("--size")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    found = []
+    for each in cells(args):
+        found.append(each)
+        print(line(each), flush=True)
+    target = report.RESULTS / "pretrain_defaults.json"
+    before = json.loads(target.read_text())["cells"] if target.is_file() else []
+    keys = ("corpus", "recipe", "side", "seed", "budget", "size")
+    new = {tuple(each[key] for key in keys) for each in found}
+    kept = [each for each in before if tuple(each[key] for key in keys) not in new]
+    files.write_json(target, {"cells": [*kept, *({**each, "run": ""} for each in found)]})
+
+
+if __name__ == "__main__":
+    main()

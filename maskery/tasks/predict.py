@@ -1,0 +1,86 @@
+"""`maskery.predict`: the answers of a fine-tuned model, or the averaged ones of several.
+
+found = maskery.predict("my-run", ["a text", "another"])
+found.answers, found.probabilities
+maskery.predict("my-run", pathlib.Path("texts.tsv"))         # a Path is a file, a string is a text
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from maskery import arguments
+from maskery.checkpoint.locate import locate
+from maskery.errors import ArgumentError
+from maskery.tasks.base import DoesTask
+from maskery.tasks.examples import Examples
+from maskery.tasks.finetune import TaskRun, examples_of_texts, made_config, say_on_stderr
+from maskery.tasks.questions import Predicted
+from maskery.tasks.read.learned import kept_columns, read_with
+from maskery.tasks.settings import TaskConfig
+from maskery.tasks.together import Answering, Together, averaged, opened, require_alike
+
+AnyTask = Answering | TaskRun | str | os.PathLike[str]
+"""A model of a task, the run that made it, or the path of its folder."""
+Texts = str | os.PathLike[str] | Iterable[str | Sequence[str]] | Examples
+Say = Callable[[str], None]
+_FORM = "a fine-tuned model, what maskery.finetune returned, or the path of its folder"
+_TEXTS = "a text, a list of texts (of tuples, where the task reads several), a pathlib.Path of a file, or Examples"
+
+
+def predict(model: AnyTask | Sequence[AnyTask], texts: Texts, *, say: Say = say_on_stderr) -> Predicted:
+    """Answer for each text. `model` may be a list: the probabilities or scores of all are averaged.
+
+    `texts` is one text, a list of texts, or of tuples of texts where the task reads several; a `pathlib.Path` is a
+    file, which is read with the columns of the run. `say` is called with what was cut or left out.
+    """
+    if isinstance(model, list | tuple):
+        models = [task_of(each, f"model[{number}]") for number, each in enumerate(model)]
+    else:
+        models = [task_of(model)]
+    if not models:
+        raise ArgumentError("model is an empty list", repair="give one run, or several")
+    require_alike([(f"model[{number}]", each.config) for number, each in enumerate(models)])
+    examples = examples_for(models[0], texts)
+    for note in examples.notes:
+        say(note)
+    found = averaged([(each.config, each.predict(examples, say)) for each in models])
+    for note in found.notes:
+        say(note)
+    return found
+
+
+def task_of(given: object, name: str = "model") -> Answering:
+    """What a Python call was given for a fine-tuned model, opened."""
+    if isinstance(given, TaskRun):
+        return given.model
+    if isinstance(given, DoesTask | Together):
+        return given
+    path = arguments.path(name, given, _FORM)
+    return opened(path if path.exists() else locate(path)[0])
+
+
+def examples_for(model: Answering, texts: Texts) -> Examples:
+    """Texts as the model's task reads them, without labels."""
+    if isinstance(texts, Examples):
+        return texts
+    if isinstance(texts, os.PathLike):
+        return file_for(model.config, arguments.path("texts", texts, _TEXTS), labelled=False)
+    if model.config.task == "choice" or model.config.columns.meta:
+        why = "choices" if model.config.task == "choice" else f"columns ({', '.join(model.config.columns.meta)})"
+        raise ArgumentError(f"the task reads {why}, which texts alone have not", repair="texts=pathlib.Path(FILE)")
+    given = [texts] if isinstance(texts, str) else arguments.items("texts", texts, _TEXTS)
+    for number, each in enumerate(given):
+        for part in each if isinstance(each, list | tuple) else (each,):
+            arguments.text(f"texts[{number}]", part)
+    if not given:
+        raise ArgumentError("texts is an empty list", repair="give at least one text")
+    return examples_of_texts(model, given)
+
+
+def file_for(config: TaskConfig, path: Path, *, labelled: bool) -> Examples:
+    """The examples of a file, read with the columns of the run."""
+    kept = made_config({"task": "classify", "columns": kept_columns(config, path, labelled)}).columns
+    return read_with(config, path, kept, labelled)

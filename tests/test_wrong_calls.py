@@ -1,0 +1,178 @@
+"""Wrong calls of the public API: each is refused with an error that names the argument and the right form.
+
+Nothing here may end in an AttributeError, a message of torch's or, worse, a result: a text is no list of letters.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from networks import model_of
+from small_run import corpus_in
+from small_task import quiet
+
+import maskery
+from maskery.errors import MaskeryError
+
+
+class Things:
+    """One of everything, made once."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.model = model_of("masked_token")
+        self.model.save(place / "m")
+        self.corpus = corpus_in(place / "c")
+        self.recipe = maskery.recipe("bert", size="tiny")
+        self.encoder = maskery.Encoder(place / "m", say=quiet)
+        matrix = np.eye(3, dtype=np.float32)
+        self.words = maskery.WordVectors(["a", "b", "c"], np.ones(3, dtype=np.int64), matrix)
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory):
+    return Things(tmp_path_factory.mktemp("things"))
+
+
+CALLS = {
+    # what it is called with -> (call, words of the error)
+    "load None": (lambda t: maskery.load(None), "path is None"),
+    "load number": (lambda t: maskery.load(3), "path is 3 (int)"),
+    "load bytes": (lambda t: maskery.load(b"m"), "path is b'm' (bytes)"),
+    "load empty": (lambda t: maskery.load(""), "path is ''"),
+    "load a list": (lambda t: maskery.load([t.place]), "path is of type list"),
+    "recipe number": (lambda t: maskery.recipe(5), "name_or_path is 5 (int)"),
+    "recipe None": (lambda t: maskery.recipe(None), "name_or_path is None"),
+    "recipe overrides": (lambda t: maskery.recipe("bert", ["model.layers=4"]), "overrides is of type list"),
+    "recipe size": (lambda t: maskery.recipe("bert", size=3), "size is 3 (int)"),
+    "corpus None": (lambda t: maskery.Corpus.open(None), "path is None"),
+    "corpus of a list": (lambda t: maskery.Corpus(["a", "b"]), "path is of type list"),
+    "build of None": (lambda t: maskery.Corpus.build(None, t.place / "x"), "files is None"),
+    "build of a number": (lambda t: maskery.Corpus.build([3], t.place / "x"), "files[0] is 3 (int)"),
+    "build of a text": (lambda t: maskery.Corpus.build(["One line.\nAnother."], t.place / "x"), "files[0]"),
+    "build without out": (lambda t: maskery.Corpus.build("a.txt", None), "out is None"),
+    "build with a tokenizer": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", tokenizer=7), "tokenizer is 7"),
+    "mixture of a path": (lambda t: maskery.Mixture("wiki"), "parts is 'wiki' (str)"),
+    "mixture of numbers": (lambda t: maskery.Mixture([3]), "parts[0] is 3 (int)"),
+    "mixture weight": (lambda t: maskery.Mixture([(t.corpus, "much")]), "parts[0]"),
+    "pretrain corpus": (lambda t: maskery.pretrain(t.recipe, 3, t.place / "r"), "corpus is 3 (int)"),
+    "pretrain corpora": (lambda t: maskery.pretrain("bert", ["a", "b"], t.place / "r"), "maskery.Mixture"),
+    "pretrain recipe": (lambda t: maskery.pretrain(None, t.corpus, t.place / "r"), "recipe is None"),
+    "pretrain out": (lambda t: maskery.pretrain(t.recipe, t.corpus, None), "out is None"),
+    "pretrain workers": (lambda t: maskery.pretrain(t.recipe, t.corpus, t.place / "r", workers=1.5), "workers is 1.5"),
+    "pretrain say": (lambda t: maskery.pretrain(t.recipe, t.corpus, t.place / "r", say="loud"), "say is 'loud'"),
+    "batch step": (lambda t: maskery.batch(t.recipe, t.corpus, step=1.5), "step is 1.5 (float)"),
+    "batch before the first": (lambda t: maskery.batch(t.recipe, t.corpus, step=-1), "step -1 is too small"),
+    "batch rank": (lambda t: maskery.batch(t.recipe, t.corpus, rank=2, world=2), "rank 2 of 2"),
+    "batch corpus": (lambda t: maskery.batch(t.recipe, None), "corpus is None"),
+    "model of a text": (lambda t: t.model("a text"), "ids is 'a text' (str)"),
+    "model of texts": (lambda t: t.model(["a text"]), "ids is of type list"),
+    "model of None": (lambda t: t.model(None), "ids is None"),
+    "model mask": (lambda t: t.model(torch.tensor([[2, 3]]), "all"), "mask is 'all' (str)"),
+    "logits of a text": (lambda t: t.model.logits("a text"), "ids is 'a text' (str)"),
+    "scores of no head": (lambda t: t.model.scores("nothing", torch.tensor([[2, 3]])), "no head 'nothing'"),
+    "save": (lambda t: t.model.save(None), "path is None"),
+    "fill None": (lambda t: maskery.fill(t.model, None), "text is None"),
+    "fill a list": (lambda t: maskery.fill(t.model, ["a [MASK]"]), "text is of type list"),
+    "fill top": (lambda t: maskery.fill(t.model, "[MASK]", top=2.5), "top is 2.5 (float)"),
+    "fill order": (lambda t: maskery.fill(t.model, "[MASK]", order="right"), "unknown order 'right'"),
+    "fill model": (lambda t: maskery.fill(t.corpus, "[MASK]"), "model is of type Corpus"),
+    "score None": (lambda t: maskery.score(t.model, None), "texts is None"),
+    "score bytes": (lambda t: maskery.score(t.model, b"a"), "texts is b'a' (bytes)"),
+    "score with None": (lambda t: maskery.score(t.model, ["a", None]), "texts[1] is None"),
+    "score mixed": (lambda t: maskery.score(t.model, [("a", "b"), "c"]), "texts[1] is one text"),
+    "score triple": (lambda t: maskery.score(t.model, [("a", "b", "c")]), "texts[0] is of type tuple"),
+    "score masks": (lambda t: maskery.score(t.model, "a", masks=0), "masks 0 is too small"),
+    "score dict": (lambda t: maskery.score(t.model, {"text": "a"}), "texts is of type dict"),
+    "generate model": (lambda t: maskery.generate(7, "a"), "model is 7 (int)"),
+    "generate None": (lambda t: maskery.generate(t.model, None), "prompts is None"),
+    "generate bytes": (lambda t: maskery.generate(t.model, [b"a"]), "prompts[0] is b'a' (bytes)"),
+    "generate new": (lambda t: maskery.generate(t.model, "a", new=2.5), "new is 2.5 (float)"),
+    "generate stop": (lambda t: maskery.generate(t.model, "a", stop="."), "stop is '.' (str)"),
+    "encoder of a number": (lambda t: maskery.Encoder(3), "path is 3 (int)"),
+    "encoder of None": (lambda t: maskery.Encoder(None), "path is None"),
+    "encoder length": (lambda t: maskery.Encoder(t.place / "m", length=-4), "length -4 is too small"),
+    "encode None": (lambda t: t.encoder.encode(None), "texts is None"),
+    "encode bytes": (lambda t: t.encoder.encode(b"a"), "texts is b'a' (bytes)"),
+    "encode numbers": (lambda t: t.encoder.encode([1, 2]), "text 0"),
+    "encode with None": (lambda t: t.encoder.encode(["a", None]), "text 1"),
+    "static": (lambda t: maskery.StaticEncoder(3), "vectors is 3 (int)"),
+    "words load": (lambda t: maskery.WordVectors.load(None), "path is None"),
+    "words vector": (lambda t: t.words.vector(3), "word is 3 (int)"),
+    "words neighbours": (lambda t: t.words.neighbours("a", n=-1), "n -1 is too small"),
+    "tokenizer": (lambda t: maskery.Tokenizer.load(None), "path is None"),
+    "finetune model": (lambda t: maskery.finetune(3, out=t.place / "f", train="a.tsv"), "model is 3 (int)"),
+    "finetune out": (lambda t: maskery.finetune(t.place / "m", out=None, train="a.tsv"), "out is None"),
+    "finetune nothing": (lambda t: maskery.finetune(t.place / "m", out=t.place / "f"), "nothing to learn from"),
+    "finetune table": (lambda t: _tuned(t, train=pandas.DataFrame({"text": ["a"]})), "train is of type DataFrame"),
+    "finetune rows": (lambda t: _tuned(t, train=[("a", "x")]), "train is of type list"),
+    "finetune dev": (lambda t: _tuned(t, train="a.tsv", dev=3), "dev is 3 (int)"),
+    "finetune data": (lambda t: _tuned(t, data=3), "data is 3 (int)"),
+    "predict model": (lambda t: maskery.predict(None, "a"), "model is None"),
+    "predict no model": (lambda t: maskery.predict([], "a"), "model is an empty list"),
+    "evaluate model": (lambda t: maskery.evaluate(3, "a.tsv"), "model is 3 (int)"),
+    "evaluate task": (lambda t: maskery.evaluate(t.place / "m", "a.tsv", task="chess"), "unknown task 'chess'"),
+    "heads model": (lambda t: maskery.explain.head_view(3, "a"), "model is 3 (int)"),
+    "heads text": (lambda t: maskery.explain.head_view(t.model, None), "text is None"),
+    "heads layers": (lambda t: maskery.explain.head_view(t.model, "a", layers=1), "layers is 1 (int)"),
+    "heads layer": (lambda t: maskery.explain.head_view(t.model, "a", layers=[1.5]), "layers[0] is 1.5"),
+    "visibility": (lambda t: maskery.explain.visibility(3), "recipe is 3 (int)"),
+    "rows": (lambda t: maskery.explain.corrupted_rows("bert", None), "corpus is None"),
+    "rows many": (lambda t: maskery.explain.corrupted_rows("bert", t.corpus, rows=0), "rows 0 is too small"),
+    "maskings": (lambda t: maskery.explain.maskings("bert", t.corpus, "a"), "recipes is 'bert' (str)"),
+    "maskings text": (lambda t: maskery.explain.maskings(["bert"], t.corpus, 3), "text is 3 (int)"),
+    "maskings source": (lambda t: maskery.explain.maskings(["bert"], None, "a"), "source is None"),
+    "order tokens": (lambda t: maskery.explain.order("abc", [3, 1, 2]), "tokens is 'abc' (str)"),
+    "order places": (lambda t: maskery.explain.order(["a", "b"], [1.0, 2.0]), "order[0] is 1.0"),
+    "curves": (lambda t: maskery.explain.curves(3), "runs is 3 (int)"),
+    "curves of None": (lambda t: maskery.explain.curves([None]), "runs[0] is None"),
+    "network": (lambda t: maskery.explain.network(3), "source is 3 (int)"),
+    "network vocabulary": (lambda t: maskery.explain.network("bert", vocabulary=0), "vocabulary 0 is too small"),
+    "word map": (lambda t: maskery.explain.word_map(t.words, "cat"), "words is 'cat' (str)"),
+    "word map vectors": (lambda t: maskery.explain.word_map(3, ["cat"]), "vectors is 3 (int)"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_call_names_the_argument_and_the_right_form(things, name):
+    call, words = CALLS[name]
+    with pytest.raises(MaskeryError) as caught:
+        call(things)
+    error = caught.value
+    assert words in error.text(), error.text()
+    assert error.repair, error.text()
+    if " is " in words and "too small" not in words and not words.startswith(("model is an empty", "texts[1] is one")):
+        assert isinstance(error, TypeError) or "''" in words or words.startswith("text "), "what libraries expect"
+
+
+def test_a_text_is_scored_as_one_text(things):
+    one, listed = maskery.score(things.model, "the cat"), maskery.score(things.model, ["the cat"])
+    assert one == listed
+    assert one.lines[0].text == "the cat"
+
+
+def test_paths_are_taken_wherever_a_model_a_corpus_or_a_recipe_is(things, tmp_path):
+    folder, corpus = things.place / "m", things.corpus.path
+    for path in (folder, str(folder)):
+        assert maskery.score(path, "the cat") == maskery.score(things.model, "the cat")
+        assert maskery.fill(path, "the [MASK]") == maskery.fill(things.model, "the [MASK]")
+        assert maskery.explain.head_view(path, "the cat").title
+    for path in (corpus, str(corpus)):
+        assert maskery.batch("bert", path).rows.equal(maskery.batch(maskery.recipe("bert"), things.corpus).rows)
+        assert maskery.Mixture([path]).parts[0].fingerprint == things.corpus.fingerprint
+        assert maskery.explain.corrupted_rows("bert", path, rows=1).title
+        assert maskery.explain.maskings(["bert", "bert-wwm"], path, "a cat").title
+    (tmp_path / "own.toml").write_text(things.recipe.toml(), encoding="utf-8")
+    for recipe in ("bert", tmp_path / "own.toml", str(tmp_path / "own.toml")):
+        assert maskery.explain.visibility(recipe, corpus).title
+    things.words.save(tmp_path / "w")
+    assert maskery.explain.word_map(tmp_path / "w", ["a", "b", "c"], near=1).title
+    assert maskery.StaticEncoder(tmp_path / "w").encode(["a"]).shape == (1, 3)
+
+
+def test_numbers_of_numpy_are_numbers(things):
+    assert maskery.batch(things.recipe, things.corpus, step=np.int64(0)).size
+    assert maskery.fill(things.model, "[MASK]", top=np.int32(2)).masks
