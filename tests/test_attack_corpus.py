@@ -1,5 +1,6 @@
 """Corpora under attack: characters that no piece writes, a text of one document, very much text, endless spaces."""
 
+import gzip
 import os
 
 import pytest

@@ -20,7 +20,6 @@ from maskery.checkpoint.state import export_state, import_state
 from maskery.errors import CheckpointError
 from maskery.model.config import ModelConfig, Shape
 
-
 OF_ROBERTA = ("xlm-roberta", "camembert")
 """Families that differ from it in the tokenizer alone, so that only a folder's own name tells them apart."""
 CLASSES = [(family, each) for family in FAMILIES.values() for each in family.classes]

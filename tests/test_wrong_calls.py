@@ -37,6 +37,10 @@ def things(tmp_path_factory):
     return Things(tmp_path_factory.mktemp("things"))
 
 
+def _tuned(things, **arguments):
+    return maskery.finetune(things.place / "m", out=things.place / "f", say=quiet, **arguments)
+
+
 CALLS = {
     # what it is called with -> (call, words of the error)
     "load None": (lambda t: maskery.load(None), "path is None"),
@@ -107,7 +111,6 @@ CALLS = {
     "finetune model": (lambda t: maskery.finetune(3, out=t.place / "f", train="a.tsv"), "model is 3 (int)"),
     "finetune out": (lambda t: maskery.finetune(t.place / "m", out=None, train="a.tsv"), "out is None"),
     "finetune nothing": (lambda t: maskery.finetune(t.place / "m", out=t.place / "f"), "nothing to learn from"),
-    "finetune table": (lambda t: _tuned(t, train=pandas.DataFrame({"text": ["a"]})), "train is of type DataFrame"),
     "finetune rows": (lambda t: _tuned(t, train=[("a", "x")]), "train is of type list"),
     "finetune dev": (lambda t: _tuned(t, train="a.tsv", dev=3), "dev is 3 (int)"),
     "finetune data": (lambda t: _tuned(t, data=3), "data is 3 (int)"),
