@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 from networks import model_of
+from small_run import corpus_in, tiny_recipe
 
 import maskery
 from maskery import hub
@@ -18,6 +19,7 @@ from maskery.checkpoint.load import load
 from maskery.cli import main
 from maskery.errors import CheckpointError, InputError
 from maskery.text.tokenizer import Tokenizer
+from maskery.train.run import pretrain
 
 ROOT = Path(__file__).parent.parent
 VARIABLES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HF_ENDPOINT")
@@ -60,6 +62,24 @@ def test_a_name_is_found_where_huggingface_hub_keeps_it(monkeypatch, tmp_path, c
     output = capsys.readouterr()
     assert json.loads(output.out)["masks"]
     assert "from the Hugging Face cache" in output.err
+
+
+def test_training_begins_with_a_published_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    corpus, short = corpus_in(tmp_path / "text"), tiny_recipe(**{"training.steps": 2})
+    snapshot = tmp_path / "hub" / "models--me--mine" / "snapshots" / "a1"
+    snapshot.parent.mkdir(parents=True)
+    pretrain(short, corpus, tmp_path / "first", say=print).path.rename(snapshot)
+    second = pretrain(short, corpus, tmp_path / "second", start_from="me/mine", say=print)
+    assert json.loads((second.path / "state.json").read_text())["from"] == str(snapshot)
+
+
+def test_import_takes_a_published_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    cached(tmp_path / "hub", "me/mine")
+    assert main(["import", "me/mine", "--out", str(tmp_path / "out")]) == 0
+    assert load(tmp_path / "out").tokenizer is not None
 
 
 def test_the_cache_is_where_the_library_says(monkeypatch, tmp_path):

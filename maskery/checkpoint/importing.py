@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from maskery import hub
 from maskery.checkpoint.exporting import require_new
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.load import assembled, load, tied
@@ -58,8 +59,9 @@ def import_model(
     allow_pickle: bool = False,
     tell: Tell = lambda done, total, what: None,
 ) -> ImportReport:
-    """Read the model at `path`, a folder or the path of one checkpoint, and write it to the new folder `out`."""
+    """Read the model at `path`, a folder, one checkpoint or a name in the cache, and write it to the new folder `out`."""
     require_new(out)
+    path = path if path.exists() else hub.in_cache(str(path)) or path
     if is_hugging_face(path):
         given = [flag for flag, value in _only_for_tensorflow(config, vocabulary, case).items() if value is not None]
         if given:

@@ -19,7 +19,10 @@ _CASES = ("cased", "uncased")
 def import_(
     source: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="A folder of TensorFlow or Hugging Face files, or one checkpoint in it."),
+        typer.Argument(
+            metavar="DIR",
+            help="A folder of TensorFlow or Hugging Face files, one checkpoint in it, or a name in the Hugging Face cache.",
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="The new folder; DIR-maskery if not given.")

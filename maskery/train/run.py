@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from torch import Tensor
 
-from maskery import arguments, files
+from maskery import arguments, files, hub
 from maskery.checkpoint.folder import beside, save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
@@ -95,7 +95,7 @@ def pretrain(
     require_memory(recipe, corpus.vocabulary, corpus.target_vocabulary, sharded=fsdp)
     corpus.verify()
     machine.prepare()
-    source = None if start_from is None else str(Path(start_from).resolve())
+    source = None if start_from is None else str(_source(Path(start_from)))
     with joined(say) as ranks, _held(folder.path, ranks, resume):
         say = say if ranks.first else said_nowhere
         recipe = _with_precision(recipe, folder, ranks, resume, say)
@@ -114,6 +114,12 @@ def pretrain(
             raise _to_be_resumed(error, folder) from None
         ranks.wait()
     return Run(folder.path)
+
+
+def _source(given: Path) -> Path:
+    """The same model from any folder the run is resumed in: an absolute path, that of the cache for a published name."""
+    cached = None if given.exists() else hub.in_cache(str(given))
+    return cached or given.resolve()
 
 
 def _held(path: Path, ranks: Ranks, resume: bool) -> AbstractContextManager[None]:
