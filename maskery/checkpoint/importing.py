@@ -59,7 +59,7 @@ def import_model(
     allow_pickle: bool = False,
     tell: Tell = lambda done, total, what: None,
 ) -> ImportReport:
-    """Read the model at `path`, a folder, one checkpoint or a name in the cache, and write it to the new folder `out`."""
+    """Read the model at `path`, a folder, a checkpoint or a name in the cache, and write it to the new folder `out`."""
     require_new(out)
     path = path if path.exists() else hub.in_cache(str(path)) or path
     if is_hugging_face(path):

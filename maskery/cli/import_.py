@@ -21,7 +21,7 @@ def import_(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="A folder of TensorFlow or Hugging Face files, one checkpoint in it, or a name in the Hugging Face cache.",
+            help="A folder of TensorFlow or Hugging Face files, one checkpoint in it, or a name in the cache.",
         ),
     ],
     out: Annotated[

@@ -117,7 +117,7 @@ def pretrain(
 
 
 def _source(given: Path) -> Path:
-    """The same model from any folder the run is resumed in: an absolute path, that of the cache for a published name."""
+    """An absolute path, so that the run is resumed from any folder; that of the cache for a published name."""
     cached = None if given.exists() else hub.in_cache(str(given))
     return cached or given.resolve()
 
