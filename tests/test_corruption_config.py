@@ -18,7 +18,7 @@ INFILL = "{ mask = 0.0, random = 0.0, keep = 0.0, infill = 1.0 }"
 WRONG = {
     "corruption.replace.mask=0.5": r"shares sum to 0.7, not to 1: mask 0.5 \+ random 0.1 \+ keep 0.1",
     "corruption.replace={ mask = 0.0, random = 0.0, keep = 0.0 }": "shares sum to 0, not to 1: all are 0",
-    "corruption.span.p=0.5": r"does not read 'p'\s+repair: leave it out, or set it back to its default .0.2",
+    "corruption.span.p=0.5": r"does not read 'p'\s+repair: law = \"geometric\", which reads 'p'; or the whole table",
     "corruption.span={ law = 'weights', weights = [1.0], mean = 2.0 }": "'weights' does not read 'mean'; it reads weig",
     "corruption.span={ law = 'geometric', mean = 2.0 }": "does not read 'mean'; it reads p and longest",
     "corruption.span.law=weights": "needs weights .*, and has .*\n  repair: for example weights = ",
@@ -55,6 +55,15 @@ def test_what_cannot_be_is_refused_with_its_place(wrong):
     assert "corruption" in str(error.value)
     assert error.value.exit_code == 2
     assert error.value.repair
+
+
+def test_another_law_is_given_as_a_whole_table():
+    """The repair of a law that stands beside the numbers of another one is what works."""
+    with pytest.raises(RecipeError) as error:
+        recipe("macbert", {"corruption.span.law": "geometric"})
+    assert 'corruption.span = { law = "geometric", p = ..., longest = ... }' in error.value.repair
+    span = recipe("macbert", {"corruption.span": {"law": "geometric", "p": 0.3, "longest": 4}}).corruption.span
+    assert (span.law, span.p, span.longest, span.weights) == ("geometric", 0.3, 4, ())
 
 
 def test_a_law_reads_its_numbers_and_no_others():

@@ -1,6 +1,9 @@
 """unilm as a user meets it: trained, saved, opened by others, read in any mode, begun with a bert, shown, compared."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +24,8 @@ from maskery.model.transformer import inputs_of
 from maskery.recipes.recipe import recipe
 from maskery.train.build import rows_of_every_mode
 from maskery.train.run import pretrain
+
+ROOT = Path(__file__).parent.parent
 
 CHANGES = {"training__steps": 2, "training__batch": 12}
 
@@ -45,6 +50,15 @@ def test_the_published_numbers():
     assert training.warmup * training.steps == pytest.approx(40_000)
     assert (training.betas, training.weight_decay, unilm.model.dropout) == ((0.9, 0.999), 0.01, 0.1)
     assert list(unilm.objectives) == ["masked_token", "next_sentence"]
+
+
+@pytest.mark.parametrize("page", ["docs/visibility.md", "docs/zh/visibility.md"])
+def test_the_pages_settings_of_a_mixture_are_accepted_as_they_stand(page, capsys):
+    """Those of one line of code together: shares have to sum to 1."""
+    lines = re.findall(r"`(--set visibility[^`]+)`", (ROOT / page).read_text("utf-8"))
+    assert len(lines) > 2
+    for line in lines:
+        assert main(["recipes", "show", "unilm", *shlex.split(line)]) == 0, line
 
 
 def test_a_run_is_a_plain_bert_that_reads_in_full(run):

@@ -67,11 +67,7 @@ class SpanConfig(Config):
         for name, field in SpanConfig.model_fields.items():
             if name not in (*read, "place") and getattr(self, name) != field.default:
                 known = f"; it reads {' and '.join(read[1:])}" if read[1:] else ""
-                default = list(field.default) if isinstance(field.default, tuple) else field.default
-                raise Unfit(
-                    f"law {self.law!r} does not read {name!r}{known}",
-                    f"leave it out, or set it back to its default ({default})",
-                )
+                raise Unfit(f"law {self.law!r} does not read {name!r}{known}", self._laws_that_read(name))
         if self.law == "weights" and (not any(self.weights) or min(self.weights) < 0):
             raise Unfit(
                 f"law 'weights' needs weights that are not negative, one of them above 0, and has {list(self.weights)}",
@@ -84,6 +80,13 @@ class SpanConfig(Config):
                 "leave place out, or take another law",
             )
         return self
+
+    def _laws_that_read(self, name: str) -> str:
+        """The repair. A table given as a whole replaces the recipe's own, and with it the other law's numbers."""
+        whole = ", ".join(f"{each} = ..." for each in _NUMBERS.get(self.law, ()))
+        laws = " or ".join(f'law = "{law}"' for law, numbers in _NUMBERS.items() if name in numbers)
+        table = f'{{ law = "{self.law}"{", " if whole else ""}{whole} }}'
+        return f"{laws}, which reads {name!r}; or the whole table, which replaces this one: corruption.span = {table}"
 
 
 class ReplaceConfig(Config):
