@@ -20,6 +20,9 @@ from maskery.corpus import packing, parquet, reader, tables
 from maskery.corpus.lines import Tally
 from maskery.corpus.sources import FORMATS, gathered
 from maskery.errors import InputError, TextError
+from maskery.tasks.read.files import read_examples
+from maskery.tasks.settings import ColumnsConfig
+from maskery.vectors.texts import chunks, source_of
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 """A zero character cannot stand in a text file."""
@@ -32,8 +35,8 @@ def table(rows, **options):
     return file.getvalue().encode()
 
 
-def as_csv(texts, separator=","):
-    return table([["id", "text"], *enumerate(texts)], delimiter=separator)
+def as_csv(texts):
+    return table([["id", "text"], *enumerate(texts)])
 
 
 def as_jsonl(texts):
@@ -54,8 +57,6 @@ WRITERS = {
     "a.jsonl.zst": lambda texts: zstandard.compress(as_jsonl(texts)),
     "a.csv": as_csv,
     "a.CSV.GZ": lambda texts: gzip.compress(as_csv(texts), mtime=0),
-    "a.tsv": lambda texts: as_csv(texts, "\t"),
-    "a.tsv.zst": lambda texts: zstandard.compress(as_csv(texts, "\t")),
     "a.parquet": lambda texts: as_parquet(texts, pyarrow.string()),
 }
 
@@ -204,9 +205,12 @@ BAD_TABLES = [
 ]
 
 
-@pytest.mark.parametrize(("data", "line", "cause", "field"), BAD_TABLES, ids=range(len(BAD_TABLES)))
-@pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "tsv"])
-def test_bad_tables_name_the_first_line_of_the_record(tmp_path, data, line, cause, field, separator):
+BAD = [(",", *case) for case in BAD_TABLES] + [("\t", *case) for case in BAD_TABLES if '"' not in case[0]]
+"""Quotes of a TSV are plain characters: none of them is wrong."""
+
+
+@pytest.mark.parametrize(("separator", "data", "line", "cause", "field"), BAD, ids=range(len(BAD)))
+def test_bad_tables_name_the_first_line_of_the_record(tmp_path, separator, data, line, cause, field):
     path = write(tmp_path, "a.csv" if separator == "," else "a.tsv", data.replace(",", separator))
     with pytest.raises(TextError) as caught:
         read(path, field=field)
@@ -228,10 +232,22 @@ def test_fields_longer_than_the_usual_limit_of_the_csv_module(tmp_path):
     assert read(write(tmp_path, "a.csv", as_csv([text]))) == [[text]]
 
 
-def test_a_tsv_with_plain_quotes_is_told_the_command_that_quotes_it(tmp_path):
-    with pytest.raises(TextError) as caught:
-        read(write(tmp_path, "a.tsv", 'id\ttext\n1\t"Yes," he said.\n'))
-    assert """sed 's/"/""/g; s/[^\\t]*/"&"/g'""" in caught.value.repair
+QUOTED = ['"Yes," he said.', 'She said "no', '""doubled""', '"whole"', "it's 5'"]
+
+
+def test_quotes_of_a_tsv_are_plain_characters_for_every_verb(tmp_path):
+    rows = [f"{text}\t{n % 2}" for n, text in enumerate(QUOTED)]
+    path = write(tmp_path, "a.tsv", "text\tlabel\n" + "\n".join(rows) + "\n")
+    assert read(path) == [[text] for text in QUOTED]
+    assert [record.texts[0] for record in read_examples(path, "classify", "train", ColumnsConfig()).items] == QUOTED
+    with source_of(path) as source:
+        assert [text for chunk in chunks(source, "strict", Tally()) for text in chunk.texts] == QUOTED
+
+
+def test_a_quoted_field_with_a_tab_in_a_tsv_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(TextError, match="has 3 fields") as caught:
+        read(write(tmp_path, "a.tsv", 'id\ttext\n1\t"one\ttwo"\n'))
+    assert "quotes are plain characters in TSV" in caught.value.repair
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """CSV and TSV: each record is a document, its text one column.
 
 `--field NAME` wants a header with that name in the first record. `--field 2`, a number, says that there is no header
-and which column it is, counted from 1. Quotes work as in spreadsheets: a quoted field may hold separators, line
-breaks and doubled quotes. Nothing is guessed: a record with another number of fields than the first is refused, and
+and which column it is, counted from 1. Quotes of a CSV work as in spreadsheets: a quoted field may hold separators, line
+breaks and doubled quotes. In a TSV a quote is a character like any other, here as where tasks and pairs are read: the
+published sets are written so. Nothing is guessed: a record with another number of fields than the first is refused, and
 so is a quote that is never closed or that ends before its field does.
 """
 
@@ -19,7 +20,6 @@ from maskery.errors import TextError
 
 _SPLIT = "quote fields that hold the separator, or mend the line"
 _PLAIN_QUOTES = "quotes are plain characters in TSV; a file with quoted fields is read as .csv, with commas"
-_RAW_QUOTES = """if quotes are plain characters in this file: sed 's/"/""/g; s/[^\\t]*/"&"/g' {name} > NEW.tsv"""
 
 
 def csv_records(source: Source, errors: Errors, tally: Tally) -> Lines:
@@ -35,18 +35,18 @@ def _documents(records: Records, tally: Tally) -> Lines:
         yield from documents(number, texts, tally)
 
 
-def table_texts(source: Source, errors: Errors, tally: Tally, separator: str, *, quotes: bool = True) -> Records:
-    """The wanted columns of each record, as they are. Without `quotes` a quote is a character like any other."""
+def table_texts(source: Source, errors: Errors, tally: Tally, separator: str) -> Records:
+    """The wanted columns of each record, as they are."""
     columns: list[int] = []
     width = 0
-    for number, record in records(source, errors, tally, separator, quotes=quotes):
+    for number, record in records(source, errors, tally, separator):
         if not columns:
             columns, width = [_column(record, name, source, number) for name in wanted(source)], len(record)
             if not source.field.isdecimal():
                 continue
         if len(record) != width:
             first = "record" if source.field.isdecimal() else "line, the header,"
-            fix = _SPLIT if quotes else f"mend the line, for {_PLAIN_QUOTES}"
+            fix = _SPLIT if separator == "," else f"mend the line, for {_PLAIN_QUOTES}"
             cause = f"the record has {_fields(len(record))}, the first {first} has {width}"
             raise TextError(cause, file=source.name, line=number, repair=fix)
         yield number, [record[column] for column in columns]
@@ -77,20 +77,19 @@ def _column(first: list[str], wanted: str, source: Source, number: int) -> int:
     return first.index(wanted)
 
 
-def records(
-    source: Source, errors: Errors, tally: Tally, separator: str, *, quotes: bool = True
-) -> Iterator[tuple[int, list[str]]]:
+def records(source: Source, errors: Errors, tally: Tally, separator: str) -> Iterator[tuple[int, list[str]]]:
     """(Number of its first line, fields) of each record; blank lines between records are none."""
     # The module's own limit is for a field of all readers in this process; ours is for a record of this one.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
     feed = _Feed(source, errors, tally)
-    parser = csv.reader(feed, delimiter=separator, strict=True, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
+    quoting = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
+    parser = csv.reader(feed, delimiter=separator, strict=True, quoting=quoting)
     while True:
         feed.begin()
         try:
             record = next(parser, None)
         except csv.Error as error:
-            _refuse(source, feed, str(error), separator)
+            _refuse(source, feed, str(error))
         if record is None:
             return
         tally.folded_records += feed.lines > 1
@@ -124,7 +123,7 @@ class _Feed:
         return line + "\n"
 
 
-def _refuse(source: Source, feed: _Feed, cause: str, separator: str) -> NoReturn:
+def _refuse(source: Source, feed: _Feed, cause: str) -> NoReturn:
     fix = 'a quote inside a quoted field is doubled: "He said ""yes"""'
     if "unexpected end of data" in cause:
         cause, fix = "a quote opened in the record that begins here is never closed", "close the quote"
@@ -132,6 +131,4 @@ def _refuse(source: Source, feed: _Feed, cause: str, separator: str) -> NoReturn
         cause, fix = "a carriage return stands inside a line", f"tr '\\r' '\\n' < {source.name} > NEW"
     elif "expected after" in cause:
         cause = "a quoted field goes on after its closing quote"
-    if separator == "\t":
-        fix += "; " + _RAW_QUOTES.format(name=source.name)
     raise TextError(cause, file=source.name, line=feed.first, repair=fix)

@@ -39,7 +39,7 @@ _READERS: dict[str, Callable[[Source, Errors, Tally], Records]] = {
     "text": _lines,
     "jsonl": jsonl_texts,
     "csv": partial(table_texts, separator=","),
-    "tsv": partial(table_texts, separator="\t", quotes=False),
+    "tsv": partial(table_texts, separator="\t"),
     "parquet": parquet_texts,
 }
 
