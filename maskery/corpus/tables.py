@@ -1,10 +1,10 @@
 """CSV and TSV: each record is a document, its text one column.
 
 `--field NAME` wants a header with that name in the first record. `--field 2`, a number, says that there is no header
-and which column it is, counted from 1. Quotes of a CSV work as in spreadsheets: a quoted field may hold separators, line
-breaks and doubled quotes. In a TSV a quote is a character like any other, here as where tasks and pairs are read: the
-published sets are written so. Nothing is guessed: a record with another number of fields than the first is refused, and
-so is a quote that is never closed or that ends before its field does.
+and which column it is, counted from 1. Quotes of a CSV work as in spreadsheets: a quoted field may hold separators,
+line breaks and doubled quotes. In a TSV a quote is a character like any other, here as in all other readers: the
+published sets are written so. Nothing is guessed: a record with another number of fields than the first is refused,
+and so is a quote that is never closed or that ends before its field does.
 """
 
 from __future__ import annotations
