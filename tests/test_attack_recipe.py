@@ -103,7 +103,7 @@ def test_numbers_of_thousands_of_digits_are_refused(tmp_path):
     digits = "9" * 5000
     path = tmp_path / "digits.toml"
     path.write_text(f"[model]\nlayers = {digits}\n")
-    with pytest.raises(RecipeError, match="digits"):
+    with pytest.raises(RecipeError, match=r"digits.toml:2: a number has too many digits"):
         recipe(path)
     with pytest.raises(RecipeError, match="digits"):
         recipe("bert", {"model.layers": 10**5000})
@@ -161,3 +161,11 @@ def test_what_no_memory_holds_is_refused_before_anything_is_made(corpus, tmp_pat
     assert run(command) == 2
     assert "this machine has" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_the_rows_of_a_step_count_with_what_their_drawing_needs(monkeypatch):
+    """10^9 rows: 22 GiB of numbers, which 23 GiB hold, and 54 GiB while they are drawn."""
+    monkeypatch.setattr("maskery.train.machine.total_memory", lambda: 23 * 2**30)
+    with pytest.raises(InputError, match="1,000,000,000 rows a step"):
+        require_memory(tiny_recipe("bert", training__batch=10**9), 101)
+    require_memory(tiny_recipe("bert", training__batch=10**8), 101)

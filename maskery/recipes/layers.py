@@ -23,6 +23,8 @@ from maskery.model.config import SIZES
 FOLDER = Path(__file__).parent
 WHOLE = frozenset({"objectives", "visibility", "corruption.span", "corruption.replace"})
 _LONGEST_KEY = 1000
+_MOST_DIGITS = 4300
+"""Python reads no integer of more."""
 _DEEPEST = 16
 IDENTITY = ("name", "problem", "problem_zh", "paper")
 """What a file says of itself; never inherited."""
@@ -150,12 +152,17 @@ def parse(text: str, where: str) -> Tables:
         return _shallow(tomllib.loads(text), where)
     except RecursionError:
         raise _too_deep(where) from None
-    except ValueError as error:  # TOMLDecodeError, or a number of more digits than Python reads
+    except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
         place = f"{where}:{found[1]}" if found else where
         cause = f"{message[: found.start()]} (column {found[2]})" if found else message
         raise RecipeError(f"not valid TOML: {cause}", where=place, repair="correct this line") from None
+    except ValueError:  # a number of more digits than Python reads; its message names no line
+        long = (n for n, line in enumerate(text.split("\n"), 1) if re.search(rf"\d{{{_MOST_DIGITS},}}", line))
+        cause = "a number has too many digits"
+        repair = f"write a number below 1e{_MOST_DIGITS}"
+        raise RecipeError(cause, where=f"{where}:{next(long, 1)}", repair=repair) from None
 
 
 def _shallow(data: Tables, where: str) -> Tables:
