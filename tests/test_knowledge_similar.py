@@ -171,3 +171,16 @@ def test_no_group_at_all():
     similar = SimilarWords([], SMALL)
     assert (similar.words, similar.with_similar, similar.unknown) == (0, 0, 0)
     assert [found for _, found in replaced(similar, ["ab", "c"])] == [False, False]
+
+
+def test_punctuation_becomes_punctuation_and_words_stay_words():
+    """No table has it; a random word in its place would break the sentence."""
+    tokenizer = Tokenizer.from_pieces([*LAYOUT, ",", ".", "!", "。", *"abcdefgh"])
+    similar = SimilarWords([(["a", "b"], True), (["c", "d"], True)], tokenizer)
+    ids = np.array(tokenizer.encode(". a , h !")[0][1:-1], dtype=np.int32)
+    start, length = np.arange(5), np.ones(5, dtype=np.int64)
+    drawn = [similar.replacements(ids, start, length, keys(seed, "x", np.arange(5)), start)[0] for seed in range(100)]
+    texts = np.array([tokenizer.tokens(each) for each in drawn])
+    assert set(texts[:, [0, 2, 4]].ravel()) == {",", ".", "!", "。"}
+    assert set(texts[:, 1]) == {"b"}
+    assert not set(texts[:, 3]) & {",", ".", "!", "。"}

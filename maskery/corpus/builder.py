@@ -159,8 +159,13 @@ def _about_documents(text: _Text) -> list[str]:
         return [f"{name}: the text is one document of {size}"]
     return [
         f"{name}: the text is one document of {size}: there is no empty line, and an empty line ends a document. "
-        f"If each line is a document: sed G {name} > NEW"
+        f"If each line is a document: {_with_empty_lines(text.sources[0])} > NEW"
     ]
+
+
+def _with_empty_lines(source: Source) -> str:
+    plain = source.packing == "none"
+    return f"sed G {source.name}" if plain else f"{source.packing} -dc {source.name} | sed G"
 
 
 def _about_learning(text: _Text) -> list[str]:

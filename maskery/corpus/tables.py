@@ -82,8 +82,10 @@ def records(source: Source, errors: Errors, tally: Tally, separator: str) -> Ite
     # The module's own limit is for a field of all readers in this process; ours is for a record of this one.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
     feed = _Feed(source, errors, tally)
-    quoting = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
-    parser = csv.reader(feed, delimiter=separator, strict=True, quoting=quoting)
+    if separator == ",":
+        parser = csv.reader(feed, delimiter=separator, strict=True)
+    else:
+        parser = csv.reader(feed, delimiter=separator, strict=True, quoting=csv.QUOTE_NONE)
     while True:
         feed.begin()
         try:

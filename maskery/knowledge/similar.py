@@ -8,6 +8,7 @@ with the pairs. Looking up ten thousand words is a few vector operations for eac
 from __future__ import annotations
 
 from collections.abc import Iterable
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from maskery.text.tokenizer import Tokenizer
 class SimilarWords:
     def __init__(self, groups: Iterable[Group], tokenizer: Tokenizer) -> None:
         self._ordinary = tokenizer.ordinary.astype(np.int32)
+        self._marks = _punctuation(tokenizer)
         index: dict[str, int] = {}
         given = [([index.setdefault(word, len(index)) for word in words], mutual) for words, mutual in groups]
         spelt = spellings(tokenizer, list(index))
@@ -82,7 +84,25 @@ class SimilarWords:
         written = np.repeat(many > 0, length)
         shift = np.repeat(np.append(self._trie.start, 0)[np.where(many > 0, chosen, -1)] - start, length)
         new[written] = self._trie.ids[(shift + np.arange(len(ids)))[written]]
-        return new, found
+        return self._other_marks(ids, new, start, length, found, own, at), found
+
+    def _other_marks(
+        self,
+        ids: NDArray[np.int32],
+        new: NDArray[np.int32],
+        start: NDArray[np.int64],
+        length: NDArray[np.int64],
+        found: NDArray[np.bool_],
+        own: Keys,
+        at: NDArray[np.int64],
+    ) -> NDArray[np.int32]:
+        """Punctuation that no table has becomes other punctuation: a word in its place would break the sentence."""
+        if not len(ids) or not len(self._marks):
+            return new
+        marks = ~found & np.logical_and.reduceat(np.isin(ids, self._marks), start)
+        step = np.arange(len(ids)) - np.repeat(start, length)
+        drawn = below(np.repeat(own, length), "random mark", len(self._marks), np.repeat(at, length) + step)
+        return np.where(np.repeat(marks, length), self._marks[drawn], new)
 
     def _drawn(self, word: Numbers, own: Keys, at: NDArray[np.int64]) -> Numbers:
         """Another word of one of the groups of each word."""
@@ -97,6 +117,14 @@ class SimilarWords:
         step = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
         drawn = below(np.repeat(own, length), "random word", len(self._ordinary), np.repeat(at, length) + step)
         return self._ordinary[drawn]
+
+
+def _punctuation(tokenizer: Tokenizer) -> NDArray[np.int32]:
+    """Ordinary pieces of punctuation alone."""
+    pieces = (tokenizer.pieces[each] for each in tokenizer.ordinary)
+    alone = [bool(piece) and all(category(sign).startswith("P") for sign in piece) for piece in pieces]
+    marks: NDArray[np.int32] = tokenizer.ordinary[np.array(alone, dtype=bool)].astype(np.int32)
+    return marks
 
 
 def _ranges(
