@@ -10,8 +10,8 @@ Every cell is one command as a user types it, in a process of its own:
 
 Judged on the run's own held-out rows: loss, accuracy, and the loss of token frequencies on the same questions with the
 interval (95 %) of the difference. Every cell is written at once into benchmarks/results/pretrain_defaults.json, and
-none that stands there is measured again (--anew: it is), so that a stopped benchmark goes on; --recipes, --sides, --seeds,
---budget and --size do a part.
+none that stands there is measured again (--anew: it is), so that a stopped benchmark goes on; --recipes, --sides,
+--seeds, --budget and --size do a part.
 """
 
 from __future__ import annotations
