@@ -23,7 +23,7 @@ def _context(number):
 def rows_of(task, many=24):
     make = {
         "classify": lambda n: {"text": _text(n), "label": "odd" if n % 2 else "even"},
-        "pair": lambda n: {"premise": _text(n), "hypothesis": _text(n + 1 + n % 3), "label": "same" if n % 3 else "other"},
+        "pair": lambda n: {"premise": _text(n), "hypothesis": _text(n + 1), "label": "same" if n % 3 else "other"},
         "regress": lambda n: {"text": _text(n), "score": n % 4 / 2},
         "multilabel": lambda n: {"text": _text(n), "labels": [["x"], ["y"], ["x", "y"], []][n % 4]},
         "tag": lambda n: {"tokens": _text(n).split(), "ner_tags": ["O", "B-ONE", "I-ONE", "B-TWO" if n % 2 else "O"]},
