@@ -100,17 +100,14 @@ def build(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Corpus:
-    """Build a corpus folder at `out` and open it.
+    """Build a corpus folder at `out` and open it: maskery.Corpus.build(frame, "my-corpus", field="body").
 
-        maskery.Corpus.build(["a.txt", "b.jsonl"], "my-corpus"); maskery.Corpus.build(frame, "other", field="body")
-
-    files: files, folders, or "-" for stdin; their formats go by their names, or by `format` (text, jsonl, csv, tsv,
-        parquet). Or documents: a pandas DataFrame, a `datasets.Dataset`, dicts, or an iterator or a column of texts,
-        `iter(texts)`. `field` is the field or column that holds the text; of documents the only one with texts, too.
+    files: files, folders, or "-" for stdin, of a format by their names or by `format` (text, jsonl, csv, tsv, parquet);
+        or documents: a DataFrame, a `datasets.Dataset`, dicts, or an iterator or column of texts, `iter(texts)`.
+    field: the field or column that holds the text.
     pairs: the fields of a source and its target, for a model that writes the second when it reads the first;
         `target_tokenizer` gives targets a vocabulary of their own.
-    kind, vocab, lowercase: belong to tokenizer="train"; vocab=None is chosen by the length of the text, lowercase=None
-        is True for wordpiece.
+    kind, vocab, lowercase: of tokenizer="train"; vocab=None goes by the length of the text, lowercase=None by the kind.
     dictionary: a file of words that are kept together; or a list of words (strings) and files (`Path`).
     duplicates: "drop" leaves out documents that are exact copies of earlier ones, "keep" keeps them.
     workers: processes; 0 = none, None = one for each core.

@@ -26,6 +26,7 @@ LABELLED = f"the path of a file, {FORM}, or Examples"
 SETTINGS = 'settings={"columns": {"text": ["A"], "label": "B"}}'
 RENAME = 'call the columns as the training data did: frame.rename(columns={"A": "text"})'
 _OPTION = re.compile(r"--(text|label|meta|header|format|errors)\b")
+_BOTH = re.compile(r"(--text \S+) (--label)")
 _TASK = re.compile(r"--task (\w+)")
 
 
@@ -90,5 +91,5 @@ def in_python(columns: str) -> Iterator[None]:
         cause, repair = (_TASK.sub(r'task="\1"', each) for each in (error.cause, error.repair or ""))
         if _OPTION.search(cause + repair):
             repair = f"{repair}; {columns}"
-        cause, repair = (_OPTION.sub(r"columns.\1", each) for each in (cause, repair))
+        cause, repair = (_OPTION.sub(r"columns.\1", _BOTH.sub(r"\1, \2", each)) for each in (cause, repair))
         raise TextError(cause, file=error.file, line=error.line, repair=repair) from None
