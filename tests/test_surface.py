@@ -134,7 +134,7 @@ def test_no_torch_before_it_is_needed(code):
 @pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isfunction(getattr(maskery, name))])
 def test_every_public_function_shows_its_use(name):
     text = inspect.getdoc(getattr(maskery, name)) or ""
-    (example,) = re.findall(rf"^ {{4}}((?:run = )?maskery\.{name}\(.*)$", text, re.MULTILINE)
+    (example,) = re.findall(rf"^ *((?:run = )?maskery\.{name}\(.*)$", text, re.MULTILINE)
     compile(example, name, "exec")
 
 

@@ -279,7 +279,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
 class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
     """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values. X and y are
-    lists, arrays, Series or columns of a `datasets.Dataset`; X of several texts is tuples, or a table with a text a column.
+    lists, arrays, Series or columns of a `datasets.Dataset`; X of several texts is tuples, or a table, a text a column.
 
     judge = maskery.Classifier("my-model", epochs=2).fit(frame["text"], frame["label"])
     judge.predict_proba(["a text"]), cross_val_score(judge, texts, labels)

@@ -44,8 +44,6 @@ def pretrain(
 ) -> Run:
     """Train a model; the result is a run folder that is also a model folder.
 
-        maskery.pretrain("bert", "my-corpus", "my-run", steps=100)
-
     A recipe given by its name or path leaves questions open. What is not answered by `size`, `settings` (dotted keys),
     `steps`, `tokens`, `budget`, `lr`, `batch`, `length` or `seed` is chosen to suit the run and the machine, and said
     with its reason; `as_published` keeps the paper's settings. A `Recipe` is complete, and trained exactly as it is.
