@@ -134,8 +134,10 @@ def test_no_torch_before_it_is_needed(code):
 @pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isfunction(getattr(maskery, name))])
 def test_every_public_function_shows_its_use(name):
     text = inspect.getdoc(getattr(maskery, name)) or ""
-    (example,) = re.findall(rf"^ *((?:run = )?maskery\.{name}\(.*)$", text, re.MULTILINE)
-    compile(example, name, "exec")
+    examples = re.findall(rf"^ *((?:\w+ = )?maskery\.{name}\(.*)$", text, re.MULTILINE)
+    assert examples
+    for example in examples:
+        compile(example, name, "exec")
 
 
 @pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isclass(getattr(maskery, name))])
