@@ -118,7 +118,8 @@ def _table_rows(table: Any) -> Iterator[object]:
         return itertools.chain.from_iterable(
             _frame_rows(table.iloc[start : start + _AT_ONCE]) for start in range(0, len(table), _AT_ONCE)
         )
-    return iter(table.with_format(None))  # as Python's own values, whatever format was set
+    # As Python's own values, whatever format was set.
+    return iter(table.with_format(None) if hasattr(table, "with_format") else table)
 
 
 def _frame_rows(frame: Any) -> list[object]:

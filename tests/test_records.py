@@ -134,7 +134,7 @@ def test_a_class_out_of_range_is_refused():
         column_names = ("label",)
         features = {"label": datasets.ClassLabel(names=["neg", "pos"])}  # noqa: RUF012
 
-        def with_format(self, _format):
+        def __iter__(self):
             return iter([{"label": 1}, {"label": 7}])
 
     with pytest.raises(MaskeryError, match=r"train\[1\]\['label'\] is 7, and its classes are 0 to 1"):
