@@ -18,6 +18,7 @@ TEXTS = [
 
 ORDER = [
     "errors", "arguments", "edit", "randomness", "registry", "config", "files", "extras", "hub", "language", "picture",
+    "records",
     "configs",
     "text", "knowledge", "corpus", "words", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "rewrite", "system", "inspection",

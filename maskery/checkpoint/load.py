@@ -48,6 +48,8 @@ _OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save 
 def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
     """The model in a folder, in float32 and evaluation mode; with its generator, if the folder holds one.
 
+        maskery.load("my-run")
+
     `path` is a model folder, a run folder, a folder of TensorFlow's files (read as `maskery import` reads it; nothing
     is written), or the name of a published model in the Hugging Face cache.
     """

@@ -278,9 +278,10 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
-    """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values.
+    """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values. X and y are
+    lists, arrays, Series or columns of a `datasets.Dataset`; X of several texts is tuples, or a table, a text a column.
 
-    judge = maskery.Classifier("my-model", epochs=2).fit(texts, labels)
+    judge = maskery.Classifier("my-model", epochs=2).fit(frame["text"], frame["label"])
     judge.predict_proba(["a text"]), cross_val_score(judge, texts, labels)
     """
 
@@ -323,9 +324,9 @@ class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
 
 
 class Regressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
-    """One number a text, or a tuple of texts.
+    """One number a text, or a tuple of texts; X and y are what `Classifier` takes.
 
-    maskery.Regressor("my-model", epochs=2).fit(texts, numbers).predict(["a text"])
+    maskery.Regressor("my-model", epochs=2).fit(frame["text"], frame["score"]).predict(["a text"])
     """
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803

@@ -1,6 +1,7 @@
 """`maskery.evaluate`: how good a fine-tuned model is on labelled text, or an encoder's vectors are.
 
 maskery.evaluate("my-run", "dev.tsv").metrics["accuracy"]
+maskery.evaluate("my-run", [{"text": "a text", "label": "x"}, ...])
 maskery.evaluate("my-encoder", "STSB.dev.tsv", task="sts").metrics["cosine_spearman"]
 """
 
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from maskery import arguments
@@ -18,8 +18,10 @@ from maskery.tasks.finetune import say_on_stderr
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judging import judged
 from maskery.tasks.predict import AnyTask, file_for, task_of
+from maskery.tasks.read.given import LABELLED, RENAME, in_python, of_argument
 from maskery.tasks.read.labels import require_known
 from maskery.tasks.read.learned import by_number
+from maskery.tasks.settings import TaskConfig
 from maskery.tasks.tags import Tags
 from maskery.vectors.encoder import Encoder
 from maskery.vectors.judge.encodes import Encodes
@@ -27,7 +29,6 @@ from maskery.vectors.judge.examples import KINDS
 from maskery.vectors.judge.measure import VectorJudgement, evaluate_vectors
 
 Say = Callable[[str], None]
-_FORM = "the path of a labelled file, or Examples"
 
 
 def evaluate(
@@ -35,8 +36,11 @@ def evaluate(
 ) -> Judgement | VectorJudgement:
     """Metrics with their 95 % intervals.
 
-    Of a fine-tuned model on a labelled file or `Examples`; or, where `task` is sts, pairs, retrieval, clustering or
-    geometry, of the vectors of an encoder, on a file, a list of tuples or the classes of `maskery.vectors.judge`.
+        maskery.evaluate("my-run", frame).metrics["accuracy"]
+
+    Of a fine-tuned model; or, where `task` is sts, pairs, retrieval, clustering or geometry, of the vectors of an
+    encoder. `data` is labelled: the path of a file, a pandas DataFrame, a `datasets.Dataset`, a list or generator of
+    dicts, or `Examples`; for vectors also a list of tuples or the classes of `maskery.vectors.judge`.
     """
     if task is not None and task not in (*TASKS, *KINDS):
         raise UnknownName("task", str(task), (*TASKS, *KINDS))
@@ -49,16 +53,17 @@ def evaluate(
     examples = by_number(_labelled(made.config, data), made.config.labels)
     for note in examples.notes:
         say(note)
-    known = Tags.of_names(made.config.labels).kinds if made.config.task == "tag" else made.config.labels
-    require_known(examples, known, learned=True)
+    with in_python(RENAME):
+        known = Tags.of_names(made.config.labels).kinds if made.config.task == "tag" else made.config.labels
+        require_known(examples, known, learned=True)
     found = made.predict(examples, say)
     for note in found.notes:
         say(note)
     return judged(made, examples, found)[0]
 
 
-def _labelled(config: Any, data: object) -> Examples:
-    if isinstance(data, Examples):
-        return data
-    path: Path = arguments.path("data", data, _FORM)
-    return file_for(config, path, labelled=True)
+def _labelled(config: TaskConfig, data: object) -> Examples:
+    given = of_argument("data", data)
+    if given is None:
+        raise arguments.wrong("data", data, LABELLED)
+    return given if isinstance(given, Examples) else file_for(config, given, labelled=True)

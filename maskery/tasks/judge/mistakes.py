@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maskery.errors import place
 from maskery.tasks.examples import Answer, Example, Span
 from maskery.tasks.judge.answers import answer_scores, found_language
 from maskery.tasks.judge.tally import require_as_many
@@ -33,7 +34,7 @@ class Mistake:
     def place(self) -> str:
         """file:line, or the example's own name where it has none."""
         found = self.example
-        return f"{found.file}:{found.line}" if found.file and found.line else found.file or found.guid
+        return place(found.file, found.line) if found.file else found.guid
 
     def plain(self) -> dict[str, Any]:
         return {

@@ -15,9 +15,11 @@ from typing import Any
 from maskery.corpus.lines import Tally
 from maskery.corpus.sources import Source
 from maskery.errors import TextError, UnknownName
+from maskery.records import Records
 from maskery.tasks.examples import TASKS, Examples
 from maskery.tasks.read import choices, questions, rows, tagged
 from maskery.tasks.read.columns import Seen
+from maskery.tasks.read.given import table_of
 from maskery.tasks.read.names import plain
 from maskery.tasks.read.sources import FORMATS, TAG, format_of, holds_tokens, json_value, source_of
 from maskery.tasks.read.table import Table, load, of_records
@@ -30,7 +32,7 @@ _NOTHING_SEEN = Seen()
 
 
 def read_examples(
-    path: Path,
+    path: Path | Records,
     task: str | None,
     split: str,
     columns: ColumnsConfig,
@@ -38,22 +40,30 @@ def read_examples(
     labelled: bool | None = None,
     seen: Seen = _NOTHING_SEEN,
 ) -> Examples:
-    """The examples of one file. Without a task, it is found and told.
+    """The examples of one file, or of rows. Without a task, it is found and told.
 
     `labelled`: True, every example has to have a label; False, none is read; None, as the split wants it.
     `seen` is what the model learned from: which fields, which labels.
     """
     if task is not None and task not in TASKS:
         raise UnknownName("task", task, TASKS)
-    source = source_of(Path(path), columns.format)
     needed = True if labelled is None and split in LABELLED else labelled
-    notes = []
+    notes: list[str] = []
+    if isinstance(path, Records):
+        table = table_of(path, columns)
+        return _named(_of_table(table, task, split, columns, needed, seen), table.source, notes)
+    source = source_of(Path(path), columns.format)
     if not columns.format and format_of(source.path) is None:
         notes.append(f"read as plain text: the name tells no format; --format would ({', '.join(FORMATS)})")
     found = _read(source, task, split, columns, needed, seen, notes)
     if task is not None and found.task != task:
         cause = f"the file is one for the task {found.task}, not for {task}"
         raise TextError(cause, file=source.name, repair=f"--task {found.task}, or another file")
+    return _named(found, source, notes)
+
+
+def _named(found: Examples, source: Source, notes: list[str]) -> Examples:
+    """With the name of the source before each of the notes."""
     told = (counted(len(found), "examples"), *notes, *found.notes)
     return replace(found, notes=tuple(f"{source.path.name}: {note}" for note in told))
 

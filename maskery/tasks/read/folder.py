@@ -6,13 +6,16 @@ others have none, and no label.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from maskery.errors import TextError
+from maskery.records import Records
 from maskery.tasks.examples import Examples
 from maskery.tasks.read.columns import Seen
 from maskery.tasks.read.files import read_examples
+from maskery.tasks.read.given import given_splits
 from maskery.tasks.read.labels import labels_of, require_known
 from maskery.tasks.read.sources import format_of
 from maskery.tasks.settings import ColumnsConfig
@@ -21,9 +24,15 @@ SPLITS = {"train": "train", "dev": "dev", "valid": "dev", "val": "dev", "validat
 """The beginning of a file's name -> the split it holds."""
 
 
-def read_folder(folder: Path, task: str | None, columns: ColumnsConfig) -> dict[str, Examples]:
-    """Split -> examples, train first. Labels that train does not have are refused."""
-    files = files_of(Path(folder))
+def read_folder(folder: Path | Mapping[str, object], task: str | None, columns: ColumnsConfig) -> dict[str, Examples]:
+    """Split -> examples, train first. Labels that train does not have are refused. Rows may be given by their split."""
+    others: list[str] = []
+    files: Mapping[str, Path | Records]
+    if isinstance(folder, Mapping):
+        files, others = given_splits(folder, SPLITS)
+        folder = Path("data")
+    else:
+        files = files_of(Path(folder))
     if "train" not in files:
         there = ", ".join(sorted(path.name for path in Path(folder).iterdir())[:12]) or "nothing"
         cause = f"there is no train file in the folder; it holds {there}"
@@ -31,6 +40,8 @@ def read_folder(folder: Path, task: str | None, columns: ColumnsConfig) -> dict[
             cause, file=folder, repair="name the files train.tsv, dev.tsv and test.tsv (or .csv, .jsonl ...)"
         )
     train = read_examples(files["train"], task, "train", columns)
+    if others:
+        train = replace(train, notes=(*train.notes, f"{folder}: not read: {', '.join(others)}"))
     if "dev" not in files:
         train = replace(train, notes=(*train.notes, f"{folder}: there is no dev file (dev.tsv, valid.tsv or val.tsv)"))
     labels = labels_of(train, train.task)
@@ -68,7 +79,8 @@ def files_of(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _check_fields(train: Examples, other: Examples, path: Path) -> None:
+def _check_fields(train: Examples, other: Examples, path: Path | Records) -> None:
     if len(other.fields) != len(train.fields):
         cause = f"texts: {', '.join(other.fields)}; train has {', '.join(train.fields)}"
-        raise TextError(cause, file=path, repair="--text A,B says which columns are the texts, in all files")
+        place = path.place if isinstance(path, Records) else path
+        raise TextError(cause, file=place, repair="--text A,B says which columns are the texts, in all files")

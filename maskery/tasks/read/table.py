@@ -56,6 +56,8 @@ class Table:
     header: bool
     rows: tuple[Row, ...]
     notes: list[str] = field(default_factory=list)
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Column -> the names of its classes in an order that the data say."""
     _looks: dict[int, Look] = field(default_factory=dict)
 
     def look(self, at: int) -> Look:
