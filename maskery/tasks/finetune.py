@@ -36,6 +36,7 @@ from maskery.tasks.questions import Predicted
 from maskery.tasks.read.files import read_examples
 from maskery.tasks.read.folder import read_folder, seen_in
 from maskery.tasks.read.labels import labels_of, require_known
+from maskery.tasks.read.mapping import mapped
 from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
@@ -104,7 +105,8 @@ def read_splits(
     columns = made_config({"task": "classify", **config}).columns
     if processor is not None:
         where = Path(data or ".")
-        found = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
+        given = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
+        found = {name: mapped(each, columns.map) for name, each in given.items()}
     elif data is not None:
         found = read_folder(Path(data), task, columns)
     elif train is not None:
@@ -155,7 +157,9 @@ def finetune(
     given, own = taken_loss(settings or {}, say)
     _require_able(model, out, resume)
     if isinstance(train, Examples):
-        splits = Splits(train, _as_examples("dev", dev), _as_examples("test", test))
+        to = made_config({"task": "classify", **given}).columns.map
+        others = [_as_examples(name, each) for name, each in (("dev", dev), ("test", test))]
+        splits = Splits(mapped(train, to), *(None if each is None else mapped(each, to) for each in others))
     else:
         paths = {"train": train, "dev": dev, "test": test}
         plain = {name: path for name, path in paths.items() if not isinstance(path, Examples)}

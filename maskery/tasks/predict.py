@@ -8,7 +8,7 @@ maskery.predict("my-run", pathlib.Path("texts.tsv"))         # a Path is a file,
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from maskery import arguments
@@ -17,8 +17,10 @@ from maskery.errors import ArgumentError
 from maskery.tasks.base import DoesTask
 from maskery.tasks.examples import Examples
 from maskery.tasks.finetune import TaskRun, examples_of_texts, made_config, say_on_stderr
+from maskery.tasks.merging import Merging
 from maskery.tasks.questions import Predicted
 from maskery.tasks.read.learned import kept_columns, read_with
+from maskery.tasks.read.mapping import joined
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.together import Answering, Together, averaged, opened, require_alike
 
@@ -30,11 +32,18 @@ _FORM = "a fine-tuned model, what maskery.finetune returned, or the path of its 
 _TEXTS = "a text, a list of texts (of tuples, where the task reads several), a pathlib.Path of a file, or Examples"
 
 
-def predict(model: AnyTask | Sequence[AnyTask], texts: Texts, *, say: Say = say_on_stderr) -> Predicted:
+def predict(
+    model: AnyTask | Sequence[AnyTask],
+    texts: Texts,
+    *,
+    map: Mapping[str, str] | None = None,
+    say: Say = say_on_stderr,
+) -> Predicted:
     """Answer for each text. `model` may be a list: the probabilities or scores of all are averaged.
 
     `texts` is one text, a list of texts, or of tuples of texts where the task reads several; a `pathlib.Path` is a
-    file, which is read with the columns of the run. `say` is called with what was cut or left out.
+    file, which is read with the columns of the run. `map` merges classes of the model ({"neutral": "non-entailment"}):
+    their probabilities are added. `say` is called with what was cut or left out.
     """
     if isinstance(model, list | tuple):
         models = [task_of(each, f"model[{number}]") for number, each in enumerate(model)]
@@ -43,10 +52,11 @@ def predict(model: AnyTask | Sequence[AnyTask], texts: Texts, *, say: Say = say_
     if not models:
         raise ArgumentError("model is an empty list", repair="give one run, or several")
     require_alike([(f"model[{number}]", each.config) for number, each in enumerate(models)])
+    merging = Merging.of_predictions(models[0].config, map or {})
     examples = examples_for(models[0], texts)
     for note in examples.notes:
         say(note)
-    found = averaged([(each.config, each.predict(examples, say)) for each in models])
+    found = merging.applied(averaged([(each.config, each.predict(examples, say)) for each in models]))
     for note in found.notes:
         say(note)
     return found
@@ -80,7 +90,10 @@ def examples_for(model: Answering, texts: Texts) -> Examples:
     return examples_of_texts(model, given)
 
 
-def file_for(config: TaskConfig, path: Path, *, labelled: bool) -> Examples:
-    """The examples of a file, read with the columns of the run."""
-    kept = made_config({"task": "classify", "columns": kept_columns(config, path, labelled)}).columns
+def file_for(
+    config: TaskConfig, path: Path, *, labelled: bool, map: Mapping[str, str] | None = None, by: tuple[str, ...] = ()
+) -> Examples:
+    """The examples of a file, read with the columns of the run; `map` goes before the label map of the run."""
+    own = {"map": joined(config.columns.map, map or {}), "by": by}
+    kept = made_config({"task": "classify", "columns": kept_columns(config, path, labelled) | own}).columns
     return read_with(config, path, kept, labelled)
