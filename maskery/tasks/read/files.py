@@ -110,6 +110,8 @@ def _of_value(
         if not (held and isinstance(held[0], dict) and "paragraphs" not in held[0]):
             return questions.of_squad(value, source, split, labelled)
         value = held
+    if isinstance(value, dict) and {"question", "questions"} & value.keys():
+        value = [value]
     if questions.is_cmrc(value):
         return questions.of_cmrc(value, source, split, labelled)
     if choices.is_c3(value):

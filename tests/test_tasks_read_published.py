@@ -1,0 +1,464 @@
+"""Published sets read as they are: rows of the same form as theirs, in files of the same names."""
+
+import json
+
+import pytest
+
+from maskery.errors import InputError, TextError
+from maskery.tasks.read.files import read_examples
+from maskery.tasks.read.folder import read_folder
+from maskery.tasks.settings import ColumnsConfig
+
+AUTO = ColumnsConfig()
+NLI = ("entailment", "neutral", "contradiction")
+WORDS = ("cats", "sleep", "often", "near", "old", "rivers", "while", "birds", "sing", "loudly", "above", "trees")
+IDIOMS = ("一心一意", "三心二意", "五花八门", "画蛇添足", "守株待兔", "对牛弹琴", "亡羊补牢")
+MANY = 48
+
+
+def said(number, words=6):
+    return (
+        " ".join(WORDS[(number * 5 + place * (1 + number % 7)) % len(WORDS)] for place in range(words)) + f" {number}"
+    )
+
+
+def tsv(*rows):
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def lines(records):
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def make(files):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return make
+
+
+def glue(header, row):
+    """train.tsv and dev.tsv of one form."""
+    table = [header] if header else []
+    return {f"{split}.tsv": tsv(*table, *(row(number) for number in range(MANY))) for split in ("train", "dev")}
+
+
+def clue(record, many=MANY):
+    return {f"{split}.json": lines(record(number) for number in range(many)) for split in ("train", "dev")}
+
+
+def notes_of(examples):
+    return " | ".join(examples.notes)
+
+
+# GLUE
+
+STSB = ("index", "genre", "filename", "year", "old_index", "source1", "source2", "sentence1", "sentence2", "score")
+MNLI = (
+    *("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse"),
+    *("sentence2_parse", "sentence1", "sentence2"),
+)
+
+
+def mnli(number):
+    parses = [f"( {said(number)} )", f"( {said(number + 1)} )", f"(ROOT {said(number)})", f"(ROOT {said(number + 1)})"]
+    return (number, 31193 + number, f"{31193 + number}n", "fiction", *parses, said(number), said(number + 1))
+
+
+GLUE = {
+    "SST-2": (("sentence", "label"), lambda n: (said(n), n % 2), "classify", ("sentence",), "0"),
+    "MRPC": (
+        ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"),
+        lambda n: (n % 2, 702876 + n * 7 % 50, 702977 + n * 11 % 50, said(n), said(n + 1)),
+        "pair",
+        ("#1 String", "#2 String"),
+        "0",
+    ),
+    "CoLA": (
+        (),
+        lambda n: ("gj04" if n < 30 else "ks08", n % 2, "" if n % 2 else "*", said(n)),
+        "classify",
+        ("text",),
+        "0",
+    ),
+    "QQP": (
+        ("id", "qid1", "qid2", "question1", "question2", "is_duplicate"),
+        lambda n: (133273 + n * 7 % 50, 213221 + n, 213222 + n, said(n), said(n + 1), n % 2),
+        "pair",
+        ("question1", "question2"),
+        "0",
+    ),
+    "QNLI": (
+        ("index", "question", "sentence", "label"),
+        lambda n: (n, said(n), said(n + 1), ("entailment", "not_entailment")[n % 2]),
+        "pair",
+        ("question", "sentence"),
+        "entailment",
+    ),
+    "WNLI": (
+        ("index", "sentence1", "sentence2", "label"),
+        lambda n: (n, said(n), said(n + 1), n % 2),
+        "pair",
+        ("sentence1", "sentence2"),
+        "0",
+    ),
+    "STS-B": (
+        STSB,
+        lambda n: (
+            n,
+            "news",
+            "MSRvid",
+            "2012test",
+            f"{n:04d}",
+            "none",
+            "none",
+            said(n),
+            said(n + 1),
+            f"{n % 26 / 5:.3f}",
+        ),
+        "regress",
+        ("sentence1", "sentence2"),
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GLUE)
+def test_glue(name, folder):
+    header, row, task, fields, label = GLUE[name]
+    found = read_folder(folder(glue(header, row)), None, AUTO)
+    assert [len(found[split]) for split in ("train", "dev")] == [MANY, MANY]
+    assert (found["train"].task, found["train"].fields, found["train"][0].label) == (task, fields, label)
+    assert found["train"][3].texts[0] == said(3)
+    assert f"task = {task}" in notes_of(found["train"])
+
+
+def test_quotes_of_glue_are_letters(folder):
+    rows = [(f'" {said(number)}', number % 2) for number in range(MANY)]
+    found = read_folder(folder({"train.tsv": tsv(("sentence", "label"), *rows)}), None, AUTO)["train"]
+    assert len(found) == MANY
+    assert found[0].text_a.startswith('" ')
+
+
+def test_mnli_has_two_development_sets(folder):
+    head, labels = [*MNLI, "label1", "gold_label"], [(NLI[n % 3], NLI[n % 3]) for n in range(MANY)]
+    text = tsv(head, *((*mnli(n), *labels[n]) for n in range(MANY)))
+    five = [*MNLI, "label1", "label2", "label3", "label4", "label5", "gold_label"]
+    other = tsv(five, *((*mnli(n), *(NLI[(n + k) % 3] for k in range(5)), NLI[n % 3]) for n in range(9)))
+    found = read_folder(
+        folder(
+            {
+                "train.tsv": text,
+                "dev_matched.tsv": other,
+                "dev_mismatched.tsv": other,
+                "test_matched.tsv": tsv(MNLI, mnli(1)),
+            }
+        ),
+        None,
+        AUTO,
+    )
+    assert {name: len(split) for name, split in found.items()} == {"train": MANY, "dev": 9, "test": 1}
+    assert found["dev"].fields == ("sentence1", "sentence2")
+    assert [each.label for each in found["dev"]][:3] == list(NLI)
+    assert "left out: dev_mismatched.tsv" in notes_of(found["dev"])
+
+
+def test_a_broken_row_of_a_large_set_is_left_out_and_told(folder):
+    """QQP has such rows. Of a small file, or many of them, they are refused."""
+    rows = [(number, said(number), said(number + 1), number % 2) for number in range(2400)]
+    rows[7] = (7, "broken")
+    head = ("id", "question1", "question2", "is_duplicate")
+    found = read_examples(folder({"train.tsv": tsv(head, *rows)}) / "train.tsv", None, "train", AUTO)
+    assert len(found) == 2399
+    assert "1 row with another number of columns than 4: left out (lines 9)" in notes_of(found)
+    with pytest.raises(TextError, match="the line has 2 columns"):
+        read_examples(folder({"few.tsv": tsv(head, *rows[:400])}) / "few.tsv", None, "train", AUTO)
+
+
+# CLUE
+
+
+def test_afqmc_and_iflytek(folder):
+    pairs = read_folder(
+        folder(clue(lambda n: {"sentence1": said(n), "sentence2": said(n + 1), "label": str(n % 2)})), None, AUTO
+    )
+    assert (pairs["train"].task, pairs["train"].fields) == ("pair", ("sentence1", "sentence2"))
+    apps = {
+        "train.json": lines(
+            {"label": str(n % 40), "label_des": f"app{n % 40 // 2}", "sentence": said(n)} for n in range(640)
+        ),
+        "dev.json": lines({"label": str(n), "label_des": f"app{n // 2}", "sentence": said(n)} for n in range(40)),
+    }
+    found = read_folder(folder(apps), None, AUTO)
+    assert [each.label for each in found["dev"]] == [str(number) for number in range(40)], "known from train"
+
+
+def test_tnews_reads_the_sentence(folder):
+    found = read_folder(
+        folder(
+            clue(
+                lambda n: {
+                    "label": ("102", "108", "116")[n % 3],
+                    "label_desc": ("ent", "edu", "game")[n % 3],
+                    "sentence": said(n),
+                    "keywords": f"{WORDS[n % 12]},{WORDS[n % 5]}",
+                }
+            )
+        ),
+        None,
+        AUTO,
+    )["train"]
+    assert (found.task, found.fields, found[1].label) == ("classify", ("sentence",), "108")
+    assert "not read: 'label_desc', 'keywords'" in notes_of(found)
+
+
+def test_ocnli_takes_the_largest_and_leaves_out_dashes(folder):
+    def record(n):
+        genre = ("lit", "gov")[n % 2]
+        return {
+            "level": "easy",
+            "sentence1": said(n),
+            "sentence2": said(n + 1),
+            "label": "-" if n == 4 else NLI[n % 3],
+            "label0": NLI[n % 3],
+            "label1": None,
+            "genre": genre,
+            "prem_id": f"lit_{n}",
+            "id": n,
+        }
+
+    sizes = {"train.50k.json": 48, "train.3k.json": 12, "dev.json": 9}
+    made = folder({name: lines(record(n) for n in range(many)) for name, many in sizes.items()})
+    found = read_folder(made, None, AUTO)
+    assert {name: len(split) for name, split in found.items()} == {"train": 47, "dev": 8}
+    assert "train.50k.json is taken (the largest); left out: train.3k.json" in notes_of(found["train"])
+    assert "1 row whose label is '-' (nobody agreed on one): left out" in notes_of(found["train"])
+
+
+def test_csl_keeps_its_keywords(folder):
+    record = {"id": 1, "abst": said(1, 20), "keyword": ["水质", "遥感", "模型"], "label": "1"}
+    other = {**record, "keyword": ["水"], "label": "0"}
+    test = {key: value for key, value in record.items() if key != "label"}
+    made = folder({"train.json": lines([record, other] * 3), "test.json": lines([test])})
+    found = read_folder(made, None, AUTO)
+    assert (found["train"].task, found["train"].fields) == ("pair", ("keyword", "abst"))
+    assert found["train"][0].texts == ("水质；遥感；模型", said(1, 20))
+    assert [each.label for each in found["train"]][:2] == ["1", "0"]
+    assert found["test"][0].texts == found["train"][0].texts
+    assert "read as CSL: text a = the keywords, joined by ；, text b = abst" in notes_of(found["train"])
+
+
+WSC = {
+    "target": {"span2_index": 9, "span1_index": 0, "span1_text": "小明", "span2_text": "他"},
+    "idx": 0,
+    "label": "true",
+    "text": "小明给老师写信，因为他想念学校。",
+}
+
+
+def test_cluewsc_marks_both_spans(folder):
+    wrong = {**WSC, "label": "false", "target": {**WSC["target"], "span1_text": "老师", "span1_index": 3}}
+    wrong["target"] |= {"span2_index": 10}
+    right = {**WSC, "target": {**WSC["target"], "span2_index": 10}}
+    found = read_folder(folder({"train.json": lines([right, wrong] * 3)}), None, AUTO)["train"]
+    assert (found.task, found.fields) == ("classify", ("text",))
+    assert [each.text_a for each in found][:2] == [
+        "_小明_给老师写信，因为[他]想念学校。",
+        "小明给_老师_写信，因为[他]想念学校。",
+    ]
+    assert "the text has _ _ around span1_text and [ ] around span2_text" in notes_of(found)
+    english = {
+        "text": "Mark told Pete that he won.",
+        "idx": 1,
+        "label": True,
+        "target": {"span1_text": "Pete", "span1_index": 2, "span2_text": "he", "span2_index": 4},
+    }
+    words = folder({"super.jsonl": lines([english, {**english, "label": False}])})
+    counted = read_examples(words / "super.jsonl", None, "train", AUTO)
+    assert counted[0].text_a == "Mark told _Pete_ that [he] won.", "SuperGLUE counts words"
+    with pytest.raises(TextError, match=r"off.jsonl:1: .*'他' does not stand at 9"):
+        read_examples(folder({"off.jsonl": lines([WSC])}) / "off.jsonl", None, "train", AUTO)
+
+
+def test_chid_in_both_forms(folder):
+    records = [
+        {
+            "content": [f"{said(n)}#idiom{n:06d}#。", f"先#idiom{n + 50:06d}#后#idiom{n + 90:06d}#"],
+            "candidates": list(IDIOMS),
+        }
+        for n in range(3)
+    ]
+    answers = {f"#idiom{n + more:06d}#": (n + more) % 7 for n in range(3) for more in (0, 50, 90)}
+    made = folder({"train.json": lines(records), "train_answer.json": json.dumps(answers)})
+    found = read_folder(made, None, AUTO)["train"]
+    assert (found.task, len(found)) == ("choice", 9)
+    assert found[1].texts == ("", "先____后……")
+    assert found[2].texts == ("", "先……后____")
+    assert [each.label for each in found][:3] == ["0", "1", "6"]
+    assert found[1].guid == "idiom000050"
+    own = {"groundTruth": ["画蛇添足"], "candidates": [list(IDIOMS)], "content": "他#idiom#了", "realCount": 1}
+    one = read_examples(folder({"own.txt": lines([own, own])}) / "own.txt", None, "train", AUTO)
+    assert (one[0].texts[1], one[0].label) == ("他____了", "3")
+
+
+def test_c3_is_read_from_its_two_halves(folder):
+    passage = [
+        ["女：去哪儿？", "男：超市。"],
+        [{"question": "男的要去哪儿？", "choice": ["学校", "超市"], "answer": "超市"}],
+        "1",
+    ]
+    text = json.dumps([passage, passage], ensure_ascii=False)
+    made = folder({f"{half}-{split}.json": text for half in "dm" for split in ("train", "dev")})
+    found = read_folder(made, None, AUTO)
+    assert {name: len(split) for name, split in found.items()} == {"train": 4, "dev": 4}
+    assert found["train"][0].label == "1"
+    assert "train: d-train.json, m-train.json are read together" in notes_of(found["train"])
+
+
+# Reading comprehension
+
+
+def squad(answers, **more):
+    asked = [{"id": "q1", "question": "who?", "answers": answers, **more}]
+    return json.dumps(
+        {"version": "1", "data": [{"title": "t", "paragraphs": [{"context": "the cat sat", "qas": asked}]}]}
+    )
+
+
+def test_squad_by_the_names_of_its_files(folder):
+    right = squad([{"text": "cat", "answer_start": 4}])
+    found = read_folder(folder({"train-v1.1.json": right, "dev-v1.1.json": right}), None, AUTO)
+    assert {name: split.task for name, split in found.items()} == {"train": "qa", "dev": "qa"}
+    none = read_examples(folder({"x-v2.0.json": squad([], is_impossible=True)}) / "x-v2.0.json", None, "train", AUTO)
+    assert none[0].answers == ()
+
+
+def test_cmrc_without_places_and_without_answers(folder):
+    passage = {
+        "context_id": "T0",
+        "context_text": "他住在碎叶城。碎叶城很远。",
+        "title": "t",
+        "qas": [{"query_id": "T0_Q0", "query_text": "住在哪里？", "answers": ["碎叶城", "碎叶城"]}],
+    }
+    made = folder(
+        {
+            "cmrc2018_train.json": json.dumps([passage], ensure_ascii=False),
+            "cmrc2018_test.json": squad([{"text": "FAKE_ANSWER_1", "answer_start": -1}]),
+        }
+    )
+    found = read_folder(made, None, AUTO)
+    assert [(answer.start, answer.text) for answer in found["train"][0].answers] == [(3, "碎叶城")] * 2
+    assert found["test"][0].answers is None
+    assert "answers are where they first stand" in notes_of(found["train"])
+
+
+RACE = {
+    "article": "The cat sat. It was old.",
+    "id": "high7.txt",
+    "questions": ["Who sat?", "It was _ ."],
+    "options": [["a dog", "a cat", "a cow", "a cat"], ["new", "big", "red", "old"]],
+    "answers": ["D", "D"],
+}
+
+
+def test_race_as_folders_of_passages(folder):
+    files = {
+        f"{split}/{level}/{n}.txt": json.dumps({**RACE, "id": f"{level}{n}.txt"})
+        for split in ("train", "dev", "test")
+        for level in ("high", "middle")
+        for n in (1, 2)
+    }
+    made = folder(files)
+    found = read_folder(made, None, AUTO)
+    assert {name: len(split) for name, split in found.items()} == {"train": 8, "dev": 8, "test": 8}
+    first = found["train"][0]
+    assert (found["train"].task, first.texts, first.choices) == (
+        "choice",
+        ("The cat sat. It was old.", "Who sat?"),
+        ("a dog", "a cat", "a cow", "a cat"),
+    )
+    assert (first.label, first.guid) == ("3", "high1.txt-0"), "the letter decides between equal options"
+    levels = read_examples(made / "dev", None, "dev", ColumnsConfig(by=("level",)))
+    assert {each.by for each in levels} == {("high",), ("middle",)}
+    (made / "dev" / "high" / "2.txt").write_text("no json")
+    with pytest.raises(TextError, match=r"2.txt:1: the file is not JSON"):
+        read_examples(made / "dev", None, "dev", AUTO)
+
+
+def test_race_in_one_file(folder):
+    made = folder(
+        {
+            "lists.jsonl": lines([RACE]),
+            "one.txt": json.dumps(RACE),
+            "indented.json": json.dumps(RACE, indent=1),
+            "flat.jsonl": lines(
+                [{"article": RACE["article"], "question": "Who?", "options": ["a dog", "a cat"], "answer": "B"}]
+            ),
+        }
+    )
+    for name, labels in {
+        "lists.jsonl": ["3", "3"],
+        "one.txt": ["3", "3"],
+        "indented.json": ["3", "3"],
+        "flat.jsonl": ["1"],
+    }.items():
+        found = read_examples(made / name, None, "train", AUTO)
+        assert (found.task, [each.label for each in found]) == ("choice", labels), name
+        assert found[0].texts[0] == RACE["article"]
+    with pytest.raises(TextError, match="not as in RACE"):
+        read_examples(folder({"x.jsonl": lines([{**RACE, "answers": ["A"]}])}) / "x.jsonl", None, "train", AUTO)
+
+
+# Two sets that ask whether a model understands
+
+ARCT = ("#id", "warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim", "debateTitle", "debateInfo")
+
+
+def test_arct_is_a_choice_of_two(folder):
+    rows = [(f"{n}_A", said(n), said(n + 1), n % 2, said(n + 2), said(n + 3), "title", "info") for n in range(12)]
+    found = read_folder(folder({"train-full.txt": tsv(ARCT, *rows), "dev-full.txt": tsv(ARCT, *rows)}), None, AUTO)
+    assert (found["train"].task, found["train"].fields) == ("choice", ("context", "question"))
+    assert found["train"][1].texts == (said(3), said(4))
+    assert (found["train"][1].choices, found["train"][1].label) == ((said(1), said(2)), "1")
+    assert "read as ARCT: a choice of two warrants (context = reason, question = claim)" in notes_of(found["train"])
+    bad = folder({"bad.tsv": tsv(ARCT, *rows[:3], ("9", "a", "b", "2", "c", "d", "e", "f"))}) / "bad.tsv"
+    with pytest.raises(TextError, match=r"bad.tsv:5: .*correctLabelW0orW1 is '2'"):
+        read_examples(bad, None, "train", AUTO)
+    own = read_examples(bad, "classify", "train", ColumnsConfig(text=("reason",), label="correctLabelW0orW1"))
+    assert own.task == "classify", "columns that are named win over the shape"
+
+
+HANS = (
+    *("gold_label", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse"),
+    *("sentence1", "sentence2", "pairID", "heuristic", "subcase", "template"),
+)
+
+
+def hans(many):
+    kinds = ("lexical_overlap", "subsequence", "constituent")
+    for n in range(many):
+        parses = (f"( {said(n)} )", f"( {said(n + 1)} )", f"(ROOT {said(n)})", f"(ROOT {said(n + 1)})")
+        label = ("entailment", "non-entailment")[n % 2]
+        yield (label, *parses, said(n), said(n + 1), f"ex{n}", kinds[n % 3], f"sub{n % 3}", f"temp{n % 4}")
+
+
+def test_hans_with_its_groups(folder):
+    path = folder({"heuristics_evaluation_set.txt": tsv(HANS, *hans(24))}) / "heuristics_evaluation_set.txt"
+    found = read_examples(path, None, "dev", ColumnsConfig(by=("heuristic", "heuristic,gold_label")))
+    assert (found.task, found.fields, found[1].label) == ("pair", ("sentence1", "sentence2"), "non-entailment")
+    assert found.by == ("heuristic", "heuristic,gold_label")
+    assert found[1].by == ("subsequence", "subsequence, non-entailment")
+    with pytest.raises(TextError, match="--by kind: there is no such column"):
+        read_examples(path, None, "dev", ColumnsConfig(by=("kind",)))
+    assert read_examples(path, None, "train", ColumnsConfig(by=("kind",))).by == (), "only what is evaluated has groups"
+
+
+def test_groups_of_a_file_without_columns_are_refused(folder):
+    path = folder({"dev.json": squad([{"text": "cat", "answer_start": 4}])}) / "dev.json"
+    with pytest.raises(InputError, match="--by title: the file has no columns"):
+        read_examples(path, None, "dev", ColumnsConfig(by=("title",)))
