@@ -313,9 +313,11 @@ def test_c3_is_read_from_its_two_halves(folder):
         "1",
     ]
     text = json.dumps([passage, passage], ensure_ascii=False)
-    made = folder({f"{half}-{split}.json": text for half in "dm" for split in ("train", "dev")})
+    halves = {f"{half}-{split}.json": text for half in "dm" for split in ("train", "dev")}
+    made = folder({**halves, "test1.0.json": text, "test1.1.json": json.dumps([passage], ensure_ascii=False)})
     found = read_folder(made, None, AUTO)
-    assert {name: len(split) for name, split in found.items()} == {"train": 4, "dev": 4}
+    assert {name: len(split) for name, split in found.items()} == {"train": 4, "dev": 4, "test": 1}
+    assert "test1.1.json is taken (the newest version); left out: test1.0.json" in notes_of(found["test"])
     assert found["train"][0].label == "1"
     assert "train: d-train.json, m-train.json are read together" in notes_of(found["train"])
 
@@ -429,6 +431,12 @@ def test_arct_is_a_choice_of_two(folder):
     bad = folder({"bad.tsv": tsv(ARCT, *rows[:3], ("9", "a", "b", "2", "c", "d", "e", "f"))}) / "bad.tsv"
     with pytest.raises(TextError, match=r"bad.tsv:5: .*correctLabelW0orW1 is '2'"):
         read_examples(bad, None, "train", AUTO)
+    tabs = folder({"dev-adv.csv": tsv(ARCT, *rows)}) / "dev-adv.csv"
+    found = read_examples(tabs, None, "train", AUTO)
+    assert found.task == "choice"
+    assert "columns parted by tabs under the name of CSV: read as TSV" in notes_of(found)
+    with pytest.raises(TextError, match="the columns are parted by tabs, not by commas"):
+        read_examples(tabs, None, "train", ColumnsConfig(format="csv"))
     own = read_examples(bad, "classify", "train", ColumnsConfig(text=("reason",), label="correctLabelW0orW1"))
     assert own.task == "classify", "columns that are named win over the shape"
 

@@ -21,7 +21,16 @@ from maskery.tasks.read.columns import Seen, column_of
 from maskery.tasks.read.mapping import mapped
 from maskery.tasks.read.names import plain
 from maskery.tasks.read.shapes import in_plain_form
-from maskery.tasks.read.sources import FORMATS, TAG, format_of, holds_json, holds_tokens, json_value, source_of
+from maskery.tasks.read.sources import (
+    FORMATS,
+    TAG,
+    format_of,
+    holds_json,
+    holds_tokens,
+    is_parted_by_tabs,
+    json_value,
+    source_of,
+)
 from maskery.tasks.read.table import Table, load, of_records
 from maskery.tasks.read.values import counted
 from maskery.tasks.settings import ColumnsConfig
@@ -76,6 +85,9 @@ def _of_file(
     if not columns.format and holds_json(source):
         source = replace(source, format="json")
         notes.append("JSON under the name of plain text")
+    elif not columns.format and is_parted_by_tabs(source):
+        source = replace(source, format="tsv")
+        notes.append("columns parted by tabs under the name of CSV: read as TSV, quotes are plain characters")
     elif not columns.format and format_of(path) is None:
         notes.append(f"read as plain text: the name tells no format; --format would ({', '.join(FORMATS)})")
     found = _read(source, task, split, columns, labelled, seen, notes)

@@ -70,7 +70,7 @@ def in_plain_form(table: Table, task: str | None, columns: ColumnsConfig) -> tup
         Row(number, row.line, tuple(record.get(name, ABSENT) for name in names))
         for number, (row, record) in enumerate(made)
     )
-    notes = [*table.notes, f"read as {shape.name}: {shape.said}", *_left(shape, [name for name, _ in kept])]
+    notes = [*table.notes, f"read as {shape.name}: {shape.said}", *_left(shape, [name for name, _ in kept], columns)]
     return Table(table.source, names, True, rows, notes), shape.task
 
 
@@ -86,9 +86,11 @@ def _shape_of(table: Table, task: str | None) -> Shape | None:
     )
 
 
-def _left(shape: Shape, kept: list[str]) -> list[str]:
-    """Readers of tables of texts report it themselves."""
-    return [f"not read: {', '.join(map(repr, kept))}"] if kept and shape.task == "choice" else []
+def _left(shape: Shape, kept: list[str], columns: ColumnsConfig) -> list[str]:
+    """Columns that nobody reads; readers of tables of texts report it themselves."""
+    grouping = {name.strip() for each in columns.by for name in each.split(",")}
+    left = [repr(name) for name in kept if name not in grouping]
+    return [f"not read: {', '.join(left)}"] if left and shape.task == "choice" else []
 
 
 def _race(_: Source) -> Callable[[Record], Iterable[Record]]:

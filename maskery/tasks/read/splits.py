@@ -5,6 +5,7 @@ train/, dev/                            a folder of passages (RACE)
 train-v1.1.json, msr_paraphrase_train   the split is a word of the name
 dev_matched.tsv, dev_mismatched.tsv     matched (MNLI)
 d-train.json, m-train.json              names that differ in one letter are read together (C3)
+test1.0.json, test1.1.json              the newest version
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ def _chosen(folder: Path, split: str, paths: Sequence[Path]) -> SplitFiles:
     matched = [path for path in paths if "matched" in _words(path)]
     if len(matched) == 1 and all("mismatched" in _words(path) for path in paths if path not in matched):
         return _one_of(matched[0], paths, "matched; evaluate --data reads the other")
+    if split == "test" and len({re.sub(r"\d", "", path.name) for path in paths}) == 1:
+        return _one_of(max(paths, key=_version), paths, "the newest version")
     if _differ_in_a_letter(paths):
         return SplitFiles(tuple(paths), (f"{split}: {_named(paths)} are read together",))
     cause = f"two files could be {split}: {paths[0].name} and {paths[1].name}"
@@ -88,6 +91,10 @@ def _chosen(folder: Path, split: str, paths: Sequence[Path]) -> SplitFiles:
 def _one_of(path: Path, paths: Sequence[Path], why: str) -> SplitFiles:
     others = _named([each for each in paths if each != path])
     return SplitFiles((path,), (f"{path.name} is taken ({why}); left out: {others}",))
+
+
+def _version(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
 def _named(paths: Sequence[Path]) -> str:
