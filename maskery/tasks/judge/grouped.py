@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from maskery.errors import InputError
 from maskery.tasks.examples import Examples
 from maskery.tasks.judge.measure import HEADLINES, Judgement, judge
 from maskery.tasks.questions import Predicted
-
-MOST = 200
-"""Groups of a column: more are names of rows, or numbers."""
 
 
 def grouped(
@@ -25,9 +21,6 @@ def grouped(
         places: dict[str, list[int]] = {}
         for number, example in enumerate(examples):
             places.setdefault(example.by[at], []).append(number)
-        if len(places) > MOST:
-            cause = f"--by {name}: {len(places):,} groups in {len(examples):,} examples"
-            raise InputError(cause, repair=f"a column of at most {MOST} values")
         made[name] = {value: _of(examples.task, places[value], gold, found, labels) for value in sorted(places)}
     return made
 

@@ -38,6 +38,8 @@ from maskery.tasks.settings import ColumnsConfig
 LABELLED = ("train", "dev")
 """Splits whose examples must have labels; those of others may."""
 _NOTHING_SEEN = Seen()
+MOST_GROUPS = 200
+"""Values of a column that groups an evaluation: more are names of rows, or numbers."""
 
 
 def read_examples(
@@ -68,14 +70,24 @@ def read_examples(
     if task is not None and found.task != task:
         cause = f"the file is one for the task {found.task}, not for {task}"
         raise TextError(cause, file=path, repair=f"--task {found.task}, or another file")
-    if columns.by and not all(each.by for each in found):
-        fix = "a table with such a column (tsv, csv, jsonl, parquet), or leave out --by"
-        raise TextError(f"--by {columns.by[0]}: the file has no columns", file=path, repair=fix)
+    _require_groups(found, columns.by, path)
     found = replace(mapped(found, columns.map, seen.labels), by=columns.by)
     told = [counted(len(found), "examples"), *found.notes]
     if task is None and not any(note.startswith("task = ") for note in told):
         told.insert(1, f"task = {found.task} (by the form of the file; --task says another)")
     return replace(found, notes=tuple(f"{path.name}: {note}" for note in told))
+
+
+def _require_groups(found: Examples, by: Sequence[str], path: Path) -> None:
+    """What cannot group an evaluation is refused before anything is trained or predicted."""
+    if by and not all(each.by for each in found):
+        fix = "a table with such a column (tsv, csv, jsonl, parquet), or leave out --by"
+        raise TextError(f"--by {by[0]}: the file has no columns", file=path, repair=fix)
+    for at, name in enumerate(by):
+        many = len({each.by[at] for each in found})
+        if many > MOST_GROUPS:
+            cause = f"--by {name}: {many:,} groups in {len(found):,} examples"
+            raise TextError(cause, file=path, repair=f"a column of at most {MOST_GROUPS} values")
 
 
 def _of_file(
