@@ -97,7 +97,6 @@ BAD = {
     "blank": ("t.tsv", "\n\n", "t.tsv: there is no example in the file"),
     "only a header": ("t.tsv", "label\ttext\n", "t.tsv:1: there is no example under the header"),
     "semicolons": ("t.csv", HEADED.replace("\t", ";"), "t.csv:1: the columns are parted by semicolons, not by commas"),
-    "tabs in a csv": ("t.csv", HEADED.replace("cat", "cat, too"), "t.csv:1: the columns are parted by tabs"),
     "one text of many": (
         "t.tsv",
         "claim\treason\tlabel\n" + "".join(f"a claim of {n}\ta reason for {n}\t{n % 2}\n" for n in range(30)),

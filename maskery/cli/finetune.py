@@ -16,6 +16,7 @@ from maskery.cli.task_files import (
     FormatOption,
     HeaderOption,
     LabelOption,
+    MapOption,
     MetaOption,
     TextOption,
     column_flags,
@@ -69,6 +70,7 @@ def finetune(
     text: TextOption = None,
     label: LabelOption = None,
     meta: MetaOption = None,
+    map: MapOption = None,
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
@@ -107,7 +109,7 @@ def finetune(
         "rows.length": length, "rows.truncate": None if plan.truncate else truncate, "rows.windows": windows,
         "rows.towers": towers, "read.pool": pool, "read.frozen": freeze or None, "head.crf": crf or None,
     }  # fmt: skip
-    named |= column_flags(text, label, meta, header, format, errors)
+    named |= column_flags(text, label, meta, header, format, errors, map)
     keys = keys_of(parse_settings(settings, "head.dropout=0.2"), named)
     require_room(model, out, resume, task, keys)
     given = taken_loss(nested(keys), say)

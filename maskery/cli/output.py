@@ -212,3 +212,11 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60}m {whole % 60:02d}s"
     return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+
+
+def print_table(lines: Sequence[Sequence[str]]) -> None:
+    """Cells under each other: the first to the left, the others to the right."""
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    for first, *rest in lines:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        results().print("  ".join(cells).rstrip(), soft_wrap=True)

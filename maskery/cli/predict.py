@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MetaOption, TextOption
+from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MapOption, MetaOption, TextOption
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def predict(
     out: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the answers to a file.")] = None,
     text: TextOption = None,
     meta: MetaOption = None,
+    map: MapOption = None,
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
@@ -35,6 +36,8 @@ def predict(
     from maskery.cli.output import say
     from maskery.cli.task_answers import json_lines, records, tsv
     from maskery.cli.task_files import column_flags
+    from maskery.tasks.merging import Merging
+    from maskery.tasks.read.mapping import parsed
     from maskery.tasks.together import averaged
 
     *runs, file = paths
@@ -46,13 +49,15 @@ def predict(
         raise InputError("there is no such folder", where=out.parent, repair=f"mkdir -p {out.parent}, or another --out")
     flags = column_flags(text, None, meta, header, format, errors)
     models = opened(runs, flags)
+    merging = Merging.of_predictions(models[0].config, parsed(map or ()))
     examples = texts_of(models[0].config, file, flags)
     for note in examples.notes:
         say(note)
     found = averaged([(each.config, _told(run, each, examples)) for run, each in zip(runs, models, strict=True)])
+    found = merging.applied(found)
     for note in found.notes:
         say(note)
-    answers = records(examples, found, models[0].config.labels)
+    answers = records(examples, found, merging.labels)
     _hand_out(json_lines(answers) if as_json else tsv(answers), out, len(answers))
 
 

@@ -40,6 +40,7 @@ from maskery.tasks.read.files import read_examples
 from maskery.tasks.read.folder import read_folder, seen_in
 from maskery.tasks.read.given import SETTINGS, in_python, of_argument
 from maskery.tasks.read.labels import labels_of, require_known
+from maskery.tasks.read.mapping import mapped
 from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
@@ -114,7 +115,8 @@ def read_splits(
     columns = made_config({"task": "classify", **config}).columns
     if processor is not None:
         where = arguments.path("data", data or ".", "the path of the folder that the processor reads")
-        found = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
+        given = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
+        found = {name: mapped(each, columns.map) for name, each in given.items()}
     elif data is not None:
         found = read_folder(data if isinstance(data, Mapping) else Path(data), task, columns)
     elif train is not None:
@@ -300,7 +302,8 @@ def _splits(
         what = next((said for each, said in kind.items() if isinstance(found[name], each)), "None")
         cause = f"{name} is {what}, and {next(iter(examples))} is Examples"
         raise ArgumentTypeError(cause, repair="give all of them as Examples, or all as files or rows")
-    return Splits(**examples)
+    to = made_config({"task": "classify", **config}).columns.map
+    return Splits(**{name: mapped(each, to) for name, each in examples.items()})
 
 
 def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tuple[TaskConfig, tuple[str, ...]]:

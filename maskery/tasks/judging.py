@@ -17,6 +17,7 @@ from maskery.tasks.judge.baselines import Baselines
 from maskery.tasks.judge.calibration import calibrated
 from maskery.tasks.judge.card import model_card, write_card
 from maskery.tasks.judge.confusion import confusion
+from maskery.tasks.judge.grouped import grouped
 from maskery.tasks.judge.measure import Judgement, compared, judge
 from maskery.tasks.judge.mistakes import worst_mistakes
 from maskery.tasks.judge.repeats import LearningCurve, LearningPoint, Spread, spread
@@ -77,7 +78,10 @@ def read_judgement(out: Path) -> Judgement | None:
     """What `write_judgement` wrote last; None: nothing."""
     if not (out / FILE).is_file():
         return None
-    found = read_json(out / FILE)
+    return _judgement(read_json(out / FILE))
+
+
+def _judgement(found: dict[str, Any]) -> Judgement:
     metrics = {name: found[name] for name in found["intervals"]}
     intervals = {name: (pair[0], pair[1]) for name, pair in found["intervals"].items()}
     return Judgement(
@@ -88,6 +92,10 @@ def read_judgement(out: Path) -> Judgement | None:
         notes=tuple(found["notes"]),
         baselines=found.get("baselines", {}),
         verdict=found.get("verdict", ""),
+        groups={
+            by: {name: _judgement(each) for name, each in values.items()}
+            for by, values in found.get("groups", {}).items()
+        },
     )
 
 
@@ -109,38 +117,45 @@ def read_repeated(out: Path) -> Repeated:
 
 
 def judged(
-    made: Answering, examples: Examples, found: Predicted, baselines: Baselines | None = None
+    made: Answering,
+    examples: Examples,
+    found: Predicted,
+    baselines: Baselines | None = None,
+    labels: tuple[str, ...] | None = None,
 ) -> tuple[Judgement, Evidence]:
     """How good the answers to labelled examples are, beside the baselines' answers to the same ones where these are
-    given, and what a page tells beside the figures."""
-    first = first_of(made)
+    given, and what a page tells beside the figures. `labels`: those of merged classes, in place of the model's own."""
+    first, labels = first_of(made), made.config.labels if labels is None else labels
     gold, lengths = first.gold(examples), first.uncut(examples)
     judgement = judge(
         made.config.task,
         gold,
         found.answers,
-        labels=made.config.labels,
+        labels=labels,
         probabilities=found.probabilities,
         groups=found.groups,
     )
+    judgement = replace(judgement, groups=grouped(examples, gold, found, labels))
     if baselines is not None and (baselines.each or baselines.notes):
         answers = {each.name: each.answers for each in baselines.each}
-        judgement = compared(judgement, gold, found.answers, answers, labels=made.config.labels, groups=found.groups)
+        judgement = compared(judgement, gold, found.answers, answers, labels=labels, groups=found.groups)
         judgement = replace(judgement, notes=(*judgement.notes, *baselines.notes))
-    return judgement, _evidence(made, examples, lengths, found, gold)
+    return judgement, _evidence(made, examples, lengths, found, gold, labels)
 
 
-def _evidence(made: Answering, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any]) -> Evidence:
+def _evidence(
+    made: Answering, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any], labels: tuple[str, ...]
+) -> Evidence:
     chances = None if found.probabilities is None else found.probabilities.max(axis=1).tolist()
     mistakes = worst_mistakes(made.config.task, dev, gold, found.answers, chances)
     facts = _facts(made.config)
     plain: dict[str, Any] = {"mistakes": mistakes, "lengths": lengths, "limit": _limit(made), "facts": facts}
     if made.config.task not in ("classify", "pair"):
         return Evidence(**plain)
-    numbers = [made.config.labels.index(name) for name in gold]
+    numbers = [labels.index(name) for name in gold]
     assert found.probabilities is not None
     return Evidence(
-        confusion=confusion(gold, found.answers, made.config.labels),
+        confusion=confusion(gold, found.answers, labels),
         calibration=calibrated(found.probabilities, np.array(numbers)),
         **plain,
     )

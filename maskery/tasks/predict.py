@@ -20,9 +20,11 @@ from maskery.records import Records, records_or_items
 from maskery.tasks.base import DoesTask
 from maskery.tasks.examples import Examples
 from maskery.tasks.finetune import TaskRun, examples_of_texts, made_config, say_on_stderr
+from maskery.tasks.merging import Merging
 from maskery.tasks.questions import Predicted
 from maskery.tasks.read.given import RENAME, in_python
 from maskery.tasks.read.learned import kept_columns, read_with
+from maskery.tasks.read.mapping import joined
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.together import Answering, Together, averaged, opened, require_alike
 
@@ -37,14 +39,21 @@ _TEXTS = (
 )
 
 
-def predict(model: AnyTask | Sequence[AnyTask], texts: Texts, *, say: Say = say_on_stderr) -> Predicted:
+def predict(
+    model: AnyTask | Sequence[AnyTask],
+    texts: Texts,
+    *,
+    map: Mapping[str, str] | None = None,
+    say: Say = say_on_stderr,
+) -> Predicted:
     """Answer for each text. `model` may be a list: the probabilities or scores of all are averaged.
 
         maskery.predict("my-run", ["a text", "another"]).answers
 
     `texts` is one text, a list or column of texts, or of tuples of texts where the task reads several; a `pathlib.Path`
     is a file, a pandas DataFrame, a `datasets.Dataset` or dicts are rows: both are read with the columns of the run,
-    and labels in them are not read. `say` is called with what was truncated or left out.
+    and labels in them are not read. `map` merges classes of the model ({"neutral": "non-entailment"}): their
+    probabilities are added. `say` is called with what was truncated or left out.
     """
     if isinstance(model, list | tuple):
         models = [task_of(each, f"model[{number}]") for number, each in enumerate(model)]
@@ -53,10 +62,11 @@ def predict(model: AnyTask | Sequence[AnyTask], texts: Texts, *, say: Say = say_
     if not models:
         raise ArgumentError("model is an empty list", repair="give one run, or several")
     require_alike([(f"model[{number}]", each.config) for number, each in enumerate(models)])
+    merging = Merging.of_predictions(models[0].config, map or {})
     examples = examples_for(models[0], texts)
     for note in examples.notes:
         say(note)
-    found = averaged([(each.config, each.predict(examples, say)) for each in models])
+    found = merging.applied(averaged([(each.config, each.predict(examples, say)) for each in models]))
     for note in found.notes:
         say(note)
     return found
@@ -95,8 +105,16 @@ def examples_for(model: Answering, texts: Texts) -> Examples:
     return examples_of_texts(model, given)
 
 
-def file_for(config: TaskConfig, path: Path | Records, *, labelled: bool) -> Examples:
-    """The examples of a file, or of rows, read with the columns of the run."""
-    kept = made_config({"task": "classify", "columns": kept_columns(config, path, labelled)}).columns
+def file_for(
+    config: TaskConfig,
+    path: Path | Records,
+    *,
+    labelled: bool,
+    map: Mapping[str, str] | None = None,
+    by: tuple[str, ...] = (),
+) -> Examples:
+    """The examples of a file, or of rows, read with the columns of the run; `map` goes before the run's label map."""
+    own = {"map": joined(config.columns.map, map or {}), "by": by}
+    kept = made_config({"task": "classify", "columns": kept_columns(config, path, labelled) | own}).columns
     with in_python(RENAME):
         return read_with(config, path, kept, labelled)

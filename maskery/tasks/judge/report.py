@@ -17,6 +17,7 @@ from maskery.tasks.judge.calibration import Calibrated
 from maskery.tasks.judge.confusion import Confusion
 from maskery.tasks.judge.draw_confusion import confusion_picture
 from maskery.tasks.judge.draw_plots import learning_picture, reliability_picture
+from maskery.tasks.judge.grouped import group_lines
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judge.mistakes import Mistake
 from maskery.tasks.judge.repeats import LearningCurve, Spread
@@ -59,6 +60,7 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
         _numbers(judgement, words),
         *_baselines(judgement, words),
         *_kinds(judgement, words),
+        *_groups(judgement, words),
         *_seeds(found, words),
         *_confusion(found, words),
         *_calibration(found, words),
@@ -131,6 +133,16 @@ def kind_lines(judgement: Judgement) -> list[list[str]]:
 def _kinds(judgement: Judgement, words: JudgeWords) -> list[Section]:
     lines = kind_lines(judgement)
     return [(words.by_kind, [table(words.kind_heads, lines)], None)] if lines else []
+
+
+def _groups(judgement: Judgement, words: JudgeWords) -> list[Section]:
+    sections: list[Section] = []
+    for by in judgement.groups:
+        heads, lines = group_lines(judgement, by)
+        shown = [[each if isinstance(each, str) else figure_text(each) for each in line] for line in lines]
+        told = [words.group_heads.get(head, head) for head in heads]
+        sections.append((words.groups.format(by=by), [words.groups_why, table(told, shown)], None))
+    return sections
 
 
 def seed_lines(seeds: Mapping[str, Spread]) -> list[list[str]]:

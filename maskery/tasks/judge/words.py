@@ -19,6 +19,9 @@ class JudgeWords:
     baseline_model: str
     by_kind: str
     kind_heads: tuple[str, ...]
+    groups: str
+    groups_why: str
+    group_heads: dict[str, str]
     seeds: str
     seeds_why: str
     seed_heads: tuple[str, ...]
@@ -80,6 +83,9 @@ _EN = JudgeWords(
     baseline_model="the model",
     by_kind="Kind by kind",
     kind_heads=("kind", "span_f1", "95 % from", "to", "precision", "recall"),
+    groups="By {by}",
+    groups_why="The same figures for the examples of each group. Few examples make wide intervals.",
+    group_heads={},
     seeds="Several seeds",
     seeds_why="{runs} runs that differ in nothing but their seed.",
     seed_heads=("metric", "mean", "sd", "each"),
@@ -143,6 +149,9 @@ _ZH = JudgeWords(
     baseline_model="模型",
     by_kind="各类片段",
     kind_heads=("类型", "span_f1", "95% 下限", "上限", "精确率", "召回率"),
+    groups="按 {by} 分组",
+    groups_why="每组样本各自的指标。样本越少，区间越宽。",
+    group_heads={"n": "样本数", "95 % from": "95% 下限", "to": "上限"},
     seeds="多个随机种子",
     seeds_why="{runs} 次训练，只有种子不同。",
     seed_heads=("指标", "均值", "标准差", "各次"),

@@ -9,6 +9,10 @@ from maskery.tasks.examples import Example, Examples
 from maskery.tasks.read.looks import is_number
 
 _SHOWN = 12
+_UNKNOWN = (
+    "leave out such lines, say where the labels stand (--label COLUMN), or give labels and classes of the model common "
+    "names (--map LABEL=OTHER)"
+)
 
 
 def labels_of(train: Examples, task: str) -> tuple[str, ...]:
@@ -64,7 +68,7 @@ def require_known(examples: Examples, labels: Sequence[str], learned: bool = Fal
     if strange.total() > 1:
         cause += f"; {strange.total():,} labels are not, of {len(strange):,} kinds"
     fix = "get_labels has to name it" if examples.labels else "put examples of it in the train file, or leave these out"
-    raise first.wrong(cause, "leave out such lines, or say where the labels stand: --label COLUMN" if learned else fix)
+    raise first.wrong(cause, _UNKNOWN if learned else fix)
 
 
 def names_of(item: Example) -> Iterable[str]:

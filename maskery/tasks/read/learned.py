@@ -1,5 +1,5 @@
 """Files that a fine-tuned model is asked about, read with what was found in its training file: the fields, the labels,
-which columns are numbers."""
+which columns are numbers, and the label map of the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from maskery.tasks.settings import ColumnsConfig, TaskConfig
 def kept_columns(config: TaskConfig, path: Path | Records, labelled: bool) -> dict[str, Any]:
     """The keys of `columns` that hold for another file, too."""
     own = config.columns
-    kept: dict[str, Any] = {"meta": list(own.meta), "errors": own.errors}
+    kept: dict[str, Any] = {"meta": list(own.meta), "errors": own.errors, "map": dict(own.map)}
     if labelled or not own.label.isdecimal():  # files without labels may have fewer columns: a number means nothing
         kept["label"] = own.label
     if isinstance(path, Path) and format_of(path) is None:

@@ -57,7 +57,7 @@ def guid_place(table: Table) -> int | None:
 
 
 def _left(table: Table, roles: Roles) -> list[str]:
-    used = {*roles.texts, *roles.meta, roles.label, guid_place(table)}
+    used = {*roles.texts, *roles.meta, roles.label, guid_place(table), *(at for each in table.by for at in each)}
     left = [table.called(at) for at in range(len(table.names)) if at not in used]
     shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
     return [f"not read: {shown}"] if left else []
@@ -161,6 +161,7 @@ class _Rows:
             texts=tuple(self._text(row, at) for at in self.roles.texts),
             label=self._label(row, read),
             meta=tuple(self._beside(row, at) for at in self.roles.meta),
+            by=self.table.groups_of(row),
             file=self.table.source.name,
             line=row.line,
         )

@@ -66,6 +66,25 @@ def holds_tokens(source: Source, task: str | None) -> bool:
     return single and "O" in sure and len(set(sure)) > 1 and len(sure) > 0.95 * len(lines) and "" in head
 
 
+def holds_json(source: Source) -> bool:
+    """Whether a file whose name says plain text begins with a JSON object, as RACE's and ChID's do."""
+    if source.format != "text":
+        return False
+    first = next((line for _, line in raw_lines(source, "replace", Tally()) if line.strip()), "")
+    try:
+        return isinstance(json.loads(first), dict)
+    except ValueError:
+        return False
+
+
+def is_parted_by_tabs(source: Source) -> bool:
+    """Whether a .csv has no comma in its first line and the same number of tabs in all that are looked at."""
+    if source.format != "csv":
+        return False
+    head = [line for _, line in islice(raw_lines(source, "replace", Tally()), _LOOKED_AT) if line]
+    return len(head) > 1 and "," not in head[0] and "\t" in head[0] and len({line.count("\t") for line in head}) == 1
+
+
 def json_value(source: Source, errors: Errors, tally: Tally) -> Any:
     """The value of a JSON file; None if it is JSON Lines under another name."""
     text = whole_text(source, errors, tally)
