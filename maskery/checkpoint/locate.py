@@ -12,7 +12,7 @@ from maskery.checkpoint.families import FAMILIES, OWN
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 from maskery.rows.config import SOURCES, RowsConfig
-from maskery.text import byte_pairs, fairseq, sentencepiece
+from maskery.text import byte_pairs, piece_files
 
 CONFIG = "config.json"
 TENSORLESS = "maskery_heads"
@@ -166,4 +166,4 @@ def rows_of(folder: Path) -> RowsConfig | None:
 
 def has_tokenizer(folder: Path) -> bool:
     written = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
-    return written or byte_pairs.is_here(folder) or sentencepiece.is_here(folder) or fairseq.is_here(folder)
+    return written or byte_pairs.is_here(folder) or piece_files.in_folder(folder) is not None
