@@ -117,7 +117,8 @@ class Tokenizer:
     def load(cls, path: str | Path) -> Tokenizer:
         """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model,
         sentencepiece.bpe.model or spm.model; from a tokenizer.json, a bare vocab.txt, or the .model file of
-        SentencePiece; by the name of a model in the Hugging Face cache. A folder that holds another one for targets gives both."""
+        SentencePiece; by the name of a model in the Hugging Face cache. A folder that holds another one for targets
+        gives both."""
         folder = arguments.path("path", path, "the path of a folder or file with a tokenizer")
         if not folder.exists():
             folder = hub.in_cache(str(path), hub.TOKENIZERS) or folder
