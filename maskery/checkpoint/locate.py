@@ -133,7 +133,8 @@ def read_config(folder: Path) -> dict[str, Any]:
 def require_known(config: dict[str, Any], path: Path) -> None:
     if config.get("auto_map"):
         raise CheckpointError(
-            "auto_map names code to be run; maskery runs no code that a folder names",
+            f"auto_map names code to be run, which alone says what model_type {config.get('model_type')!r} computes; "
+            "maskery runs no code that a folder names",
             where=path,
             repair=f"use a model of a type we know: {', '.join(supported())}",
         )

@@ -286,6 +286,14 @@ class Tokenizer:
         made.target = self.target
         return made
 
+    def lowercased(self) -> Tokenizer:
+        """The same tokenizer that puts text in lower case first."""
+        # A class that knows its own normaliser would not look at this one.
+        settings = self._settings | {"tokenizer_class": "PreTrainedTokenizerFast"}
+        made = Tokenizer(marks.lowercased(self._marked), settings=settings, note=self.note)
+        made.target = self.target
+        return made
+
     def framed(self, single: Sequence[Part], pair: Sequence[Part], *, left: bool, segments: bool) -> Tokenizer:
         """The same tokenizer that puts texts between other marks, for other tools as well: `left`, they pad on that
         side; `segments`, they hand the segments on."""
