@@ -121,7 +121,6 @@ FAMILY = DebertaV2(
         "share_att_key": (True,),
         "norm_rel_ebd": ("layer_norm",),
         "conv_kernel_size": (0, None),
-        "tie_word_embeddings": (True, None),
     },
     parts=("embeddings.", "encoder."),
     classes=(

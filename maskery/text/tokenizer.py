@@ -23,7 +23,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
 from maskery import arguments, files, hub
 from maskery.errors import InputError
-from maskery.text import byte_pairs, marks, piece_files, roles, wordpiece
+from maskery.text import byte_pairs, marks, numbers, piece_files, roles, wordpiece
 from maskery.text.characters import character_class, whole_characters
 from maskery.text.marks import Part
 from maskery.text.roles import Specials as Specials
@@ -40,8 +40,6 @@ _NOT_OURS = (
     "special_tokens_map_file",
 )
 _DEFAULT_LENGTH = 512
-_HOLES = 100_000
-"""Numbers without a piece that a tokenizer may have beyond twice its pieces."""
 _HAN = character_class((0x3000, 0x303F), (0xFF00, 0xFFEF))
 """Han characters, and the signs and full-width forms that stand among them."""
 _SPACE_IN_HAN = re.compile(f"(?<={_HAN}) (?={_HAN})")
@@ -83,7 +81,7 @@ class Tokenizer:
             wordpiece.frame(rust, self.names["cls"], self.names["sep"])
         if rust.decoder is None and self._byte_level:
             rust.decoder = ByteLevelDecoder()
-        self.vocabulary = _size(rust, where)
+        self.vocabulary = numbers.size(rust, where)
 
     @classmethod
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
@@ -352,20 +350,6 @@ def _readable(where: str | Path) -> Iterator[None]:
         raise InputError(
             f"cannot be read as a tokenizer: {error}", where=where, repair="give a tokenizer.json or a vocab.txt"
         ) from None
-
-
-def _size(rust: RustTokenizer, where: str | Path) -> int:
-    """One more than the largest number of a piece. The library walks over every number below it, so one that lies far
-    beyond the pieces, by a changed digit, would take all memory."""
-    numbers = rust.get_vocab(with_added_tokens=True)
-    piece, largest = max(numbers.items(), key=lambda item: item[1])
-    if largest > 2 * len(numbers) + _HOLES:
-        raise InputError(
-            f"piece {piece!r} has the number {largest}, far beyond the {len(numbers)} pieces there are",
-            where=where or None,
-            repair="fetch the file anew",
-        )
-    return largest + 1
 
 
 def _plain(ids: ArrayLike) -> list[int]:
