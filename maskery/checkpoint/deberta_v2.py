@@ -48,8 +48,8 @@ _POOLED = {"pooler_hidden_act": ("gelu", None)}
 
 @dataclass(frozen=True)
 class DebertaV2(Family):
-    """A family of which one of many kinds is supported: that of all published models of version 3. Those of version 2 have
-    a convolution behind the first layer as well (`conv_kernel_size`)."""
+    """A family of which one of many kinds is supported: that of all published models of version 3. Those of
+    version 2 have a convolution as well (`conv_kernel_size`), which is refused."""
 
     def named(self, config: Mapping[str, Any]) -> HuggingFaceClass | None:
         """The class for masked tokens is two, by `legacy`."""
