@@ -17,12 +17,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from maskery import arguments
+from maskery import arguments, files
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
 from maskery.errors import InputError
 from maskery.tasks.adapt import adapt
+from maskery.tasks.copies import FILE as COPIES
+from maskery.tasks.copies import overlap_of
 from maskery.tasks.defaults import defaults_of
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.folder import FINETUNE, TaskFolder, require_kind
@@ -37,6 +39,7 @@ from maskery.tasks.read.files import read_examples
 from maskery.tasks.read.folder import read_folder, seen_in
 from maskery.tasks.read.labels import labels_of, require_known
 from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
+from maskery.tasks.read.turned import check_order
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
 from maskery.tasks.settings import TaskConfig
@@ -87,7 +90,7 @@ def examples_of_texts(model: Answering, texts: Iterable[str | Sequence[str]]) ->
                 repair=f"give {len(fields)} strings each",
             )
         items.append(Example(guid=f"text-{number}", texts=parts))
-    return Examples(task=model.config.task, fields=fields, items=tuple(items))
+    return check_order(Examples(task=model.config.task, fields=fields, items=tuple(items)), "texts")
 
 
 def read_splits(
@@ -194,7 +197,13 @@ def learn(
     work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded, loss=own)
     work.base = model_fingerprint(loaded)
     work.defaults = defaults
-    return _carried_out(plan, config, work, began)
+    work.overlap = overlap_of(splits)
+    for note in work.overlap.notes:
+        say(note)
+    run = _carried_out(plan, config, work, began)
+    if work.overlap.table:
+        files.write_text(run.path / COPIES, work.overlap.table)
+    return run
 
 
 def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> TaskRun:
