@@ -70,6 +70,10 @@ class TextError(InputError):
         super().__init__(cause, where=f"{file}:{line}" if line is not None else str(file), repair=repair)
 
 
+class EmptyTextError(TextError):
+    """A text file with nothing in it."""
+
+
 class CorpusError(InputError):
     pass
 

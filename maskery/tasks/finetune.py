@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ from maskery.tasks.plan import FILE as PLAN
 from maskery.tasks.plan import Plan, Watching, keep_plan, kept_plan, require_dev
 from maskery.tasks.questions import Predicted
 from maskery.tasks.read.files import read_examples
-from maskery.tasks.read.folder import read_folder, seen_in
-from maskery.tasks.read.labels import labels_of, require_known
-from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
+from maskery.tasks.read.folder import read_folder, read_split, seen_in
+from maskery.tasks.read.labels import known_only, labels_of, require_known
+from maskery.tasks.read.processor import read_processor
 from maskery.tasks.read.turned import check_order
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
@@ -106,8 +106,7 @@ def read_splits(
     """The examples of a folder, of single files, or of a class of the user's own."""
     columns = made_config({"task": "classify", **config}).columns
     if processor is not None:
-        where = Path(data or ".")
-        found = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
+        found = read_processor(processor, Path(data or "."), task)
     elif data is not None:
         found = read_folder(Path(data), task, columns)
     elif train is not None:
@@ -115,11 +114,21 @@ def read_splits(
         first = found["train"]
         seen = seen_in(first, labels_of(first, first.task))
         for name, path in (("dev", dev), ("test", test)):
-            if path is not None:
-                found[name] = read_examples(Path(path), first.task, name, columns, seen=seen)
+            read = None if path is None else read_split(first, Path(path), name, columns, seen)
+            if isinstance(read, str):
+                found["train"] = replace(found["train"], notes=(*found["train"].notes, read))
+            elif read is not None:
+                found[name] = read
     else:
         raise InputError("there is nothing to learn from", repair="--data FOLDER, or --train FILE --dev FILE")
-    return Splits(found["train"], found.get("dev"), found.get("test"))
+    return with_known_labels(Splits(found["train"], found.get("dev"), found.get("test")))
+
+
+def with_known_labels(splits: Splits) -> Splits:
+    """Rows of the test set whose label is not one of those of train have none."""
+    if splits.test is None:
+        return splits
+    return replace(splits, test=known_only(splits.test, labels_of(splits.train, splits.train.task)))
 
 
 def made_config(values: Mapping[str, Any]) -> TaskConfig:
@@ -158,7 +167,7 @@ def finetune(
     given, own = taken_loss(settings or {}, say)
     _require_able(model, out, resume)
     if isinstance(train, Examples):
-        splits = Splits(train, _as_examples("dev", dev), _as_examples("test", test))
+        splits = with_known_labels(Splits(train, _as_examples("dev", dev), _as_examples("test", test)))
     else:
         paths = {"train": train, "dev": dev, "test": test}
         plain = {name: path for name, path in paths.items() if not isinstance(path, Examples)}
@@ -287,9 +296,8 @@ def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tup
         for note in () if split is None else split.notes:
             say(note)
     labels = labels_of(train, train.task)
-    for other in (splits.dev, splits.test):
-        if other is not None:
-            require_known(other, labels)
+    if splits.dev is not None:
+        require_known(splits.dev, labels)
     asked = given.get("columns", {})
     numbers = tuple(str(each) for each in asked.get("text", ()) if str(each).isdecimal())
     places = numbers if len(numbers) == len(train.fields) else ()

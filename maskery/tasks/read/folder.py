@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from maskery.errors import TextError
+from maskery.errors import EmptyTextError, TextError
 from maskery.tasks.examples import Examples
 from maskery.tasks.read.columns import Seen
 from maskery.tasks.read.files import read_examples
@@ -36,11 +36,27 @@ def read_folder(folder: Path, task: str | None, columns: ColumnsConfig) -> dict[
     labels = labels_of(train, train.task)
     found, seen = {"train": train}, seen_in(train, labels)
     for split in ("dev", "test"):
-        if split in files:
-            found[split] = read_examples(files[split], train.task, split, columns, seen=seen)
-            _check_fields(train, found[split], files[split])
-            require_known(found[split], labels)
+        if split not in files:
+            continue
+        read = read_split(train, files[split], split, columns, seen)
+        if isinstance(read, str):
+            found["train"] = replace(found["train"], notes=(*found["train"].notes, read))
+            continue
+        found[split] = read
+        _check_fields(train, read, files[split])
+        if split == "dev":
+            require_known(read, labels)
     return found
+
+
+def read_split(train: Examples, path: Path, split: str, columns: ColumnsConfig, seen: Seen) -> Examples | str:
+    """The examples of a file beside `train`; of an empty test file a note, for nothing depends on it."""
+    try:
+        return read_examples(path, train.task, split, columns, seen=seen)
+    except EmptyTextError as error:
+        if split != "test":
+            raise
+        return f"{error.where}: {error.cause}: there is no test set"
 
 
 def seen_in(train: Examples, labels: tuple[str, ...]) -> Seen:
