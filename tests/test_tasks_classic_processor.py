@@ -82,7 +82,6 @@ def test_a_classic_class_is_read_as_it_stands(head, place):
     assert [each.texts for each in splits.train][:2] == [('a mat "sat 0',), ('the cat "sat 1',)]
     assert (len(splits.dev), splits.test, splits.train.labels) == (8, None, ("0", "1"))
     assert any("stand in for" in note for note in splits.train.notes)
-    assert any("get_test_examples is not implemented: there is no test set" in note for note in splits.train.notes)
     assert {name: sys.modules.get(name) for name in MODULES} == before, "nothing is left behind"
     assert sys.meta_path == finders
 
@@ -114,6 +113,18 @@ def test_a_module_beside_the_file_that_needs_tensorflow_is_passed_over(place):
     (place / "run_classifier.py").write_text(code + BODY.replace("CONVERT", "tokenization.convert_to_unicode"))
     splits = read_splits({}, processor=f"{place / 'run_classifier.py'}:CatProcessor", data=place)
     assert (len(splits.train), len(splits.dev)) == (8, 8)
+
+
+def test_a_set_that_is_only_inherited_from_an_own_base_is_left_out(place):
+    """As in Google's script: its base class raises for every set that a class does not read."""
+    base = "class DataProcessor(object):\n    def get_test_examples(self, data_dir):\n"
+    base += "        raise Not" + "ImplementedError()\n"
+    lines = "[line.split('\\t') for line in Path(path).read_text().splitlines()]"
+    read_tsv = f"    def _read_tsv(self, path):\n        return {lines}\n"
+    head = "import os\nfrom pathlib import Path\nfrom run_classifier import InputExample\n"
+    splits = read(place, head + base + read_tsv + BODY.replace("CONVERT", "str"))
+    assert (len(splits.dev), splits.test) == (8, None)
+    assert any("get_test_examples is not implemented: there is no test set" in note for note in splits.train.notes)
 
 
 def test_what_the_stand_ins_lack_is_told_with_its_line(place):

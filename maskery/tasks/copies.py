@@ -89,7 +89,8 @@ def sentence(name: str, found: Copies, repair: str) -> str:
         else []
     )
     if near:
-        told.append(f"{near:,} ({share_text(near / found.rows)}) near copies{_compared(found.near)}")
+        what = "near copies" if exact else "are near copies of train rows"
+        told.append(f"{near:,} ({share_text(near / found.rows)}) {what}{_compared(found.near)}")
     limits = _limits(name, found)
     if not told:
         return limits

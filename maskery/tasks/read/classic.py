@@ -37,19 +37,8 @@ class InputFeatures:
 
 
 class DataProcessor:
-    """What a class of the user's own inherits from."""
-
-    def get_train_examples(self, data_dir: str) -> list[InputExample]:
-        raise NotImplementedError
-
-    def get_dev_examples(self, data_dir: str) -> list[InputExample]:
-        raise NotImplementedError
-
-    def get_test_examples(self, data_dir: str) -> list[InputExample]:
-        raise NotImplementedError
-
-    def get_labels(self) -> list[str]:
-        raise NotImplementedError
+    """What a class of the user's own inherits from. It has none of the methods that read a set: what the class does not
+    have itself is a set that is not there."""
 
     @classmethod
     def _read_tsv(cls, input_file: str, quotechar: str | None = None) -> list[list[str]]:
