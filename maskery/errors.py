@@ -83,6 +83,10 @@ class TextError(InputError):
         super().__init__(cause, where=place(file, line), repair=repair)
 
 
+class EmptyTextError(TextError):
+    """A text file with nothing in it."""
+
+
 class CorpusError(InputError):
     pass
 

@@ -125,15 +125,18 @@ def test_a_file_to_learn_from(case, place, capsys):
 
 
 BESIDE = {
-    "a label that train has not": (f"{GOOD}ghost\tx\n", "d.tsv:13: the label 'ghost' is not one of those to learn"),
-    "empty": ("", "d.tsv: the file is empty"),
-    "only a header": ("label\ttext\n", "d.tsv:1: there is no example under the header"),
     "ragged": (f"{GOOD}thing\n", "d.tsv:13: the line has 1 column"),
     "two texts": (
         "text_a\ttext_b\tlabel\na\tb\tthing\n",
         "d.tsv: which column is the text? It could be 'text_a' (a), 'text_b' (b)",
     ),
 }
+DEV_ALONE = {
+    "a label that train has not": (f"{GOOD}ghost\tx\n", "d.tsv:13: the label 'ghost' is not one of those to learn"),
+    "empty": ("", "d.tsv: the file is empty"),
+    "only a header": ("label\ttext\n", "d.tsv:1: there is no example under the header"),
+}
+"""Nothing of training depends on a test set: there these are logged (test_tasks_classic_processor)."""
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
@@ -141,6 +144,12 @@ BESIDE = {
 def test_a_file_beside_it(case, split, place, capsys):
     data, told = BESIDE[case]
     refused(capsys, told, train="train.tsv", **{split: place("d.tsv", data)})
+
+
+@pytest.mark.parametrize("case", DEV_ALONE)
+def test_a_development_set(case, place, capsys):
+    data, told = DEV_ALONE[case]
+    refused(capsys, told, train="train.tsv", dev=place("d.tsv", data))
 
 
 ASKED = {

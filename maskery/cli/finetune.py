@@ -60,7 +60,7 @@ app = new_app()
 
 @app.command(cls=WithOldFlags)
 def finetune(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder, or a TensorFlow checkpoint.")],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder.")],
     data: DataOption = None,
     train: TrainOption = None,

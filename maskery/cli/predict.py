@@ -30,9 +30,10 @@ def predict(
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
+    no_text: Annotated[bool, typer.Option("--no-text", help="Leave the texts out of the answers.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all probabilities.")] = False,
 ) -> None:
-    """Answer for each text: guid, answer, probability. The file is read with the columns of the run."""
+    """Answer for each text: guid, answer, probability, text. The file is read with the columns of the run."""
     from maskery.cli.output import say
     from maskery.cli.task_answers import json_lines, records, tsv
     from maskery.cli.task_files import column_flags
@@ -57,7 +58,7 @@ def predict(
     found = merging.applied(found)
     for note in found.notes:
         say(note)
-    answers = records(examples, found, merging.labels)
+    answers = records(examples, found, merging.labels, texts=not no_text)
     _hand_out(json_lines(answers) if as_json else tsv(answers), out, len(answers))
 
 
@@ -80,39 +81,15 @@ def opened(runs: Sequence[str], flags: dict[str, Any]) -> list[Answering]:
 
 
 def texts_of(config: TaskConfig, file: str, flags: dict[str, Any]) -> Examples:
+    from maskery.cli.generate import read_lines
     from maskery.cli.task_files import read_as_learned
+    from maskery.tasks.read.stdin import examples_of_lines
 
     if file != "-":
         return read_as_learned(config, Path(file), flags, labelled=False)
-    if flags:
-        raise InputError("stdin has texts and no columns", repair="leave out --text, --header and --format, or a file")
-    return _from_stdin(config)
-
-
-def _from_stdin(config: TaskConfig) -> Examples:
-    """One text a line; where a task reads several, a tab parts them."""
-    from maskery.cli.generate import read_lines
-    from maskery.cli.output import counted, say
-    from maskery.tasks.examples import Example, Examples
-
-    if config.task == "choice" or config.columns.meta:
-        why = "questions with choices" if config.task == "choice" else f"columns ({', '.join(config.columns.meta)})"
-        raise InputError(f"the run reads {why}, which a line of text cannot hold", repair="maskery predict RUN FILE")
-    lines, items = read_lines(None), []
-    for number, line in enumerate(lines, 1):
-        parts = tuple(line.split("\t")) if len(config.columns.text) > 1 else (line,)
-        example = Example(guid=f"line-{number}", texts=parts, file="stdin", line=number)
-        if not line.strip():
-            continue
-        if len(parts) != len(config.columns.text):
-            cause = f"{len(parts)} texts, and the run reads {', '.join(config.columns.text)}"
-            raise example.wrong(cause, "part the texts of a line by a tab")
-        items.append(example)
-    if not items:
-        raise InputError("there is no text", where="stdin", repair="write one a line")
-    if len(items) < len(lines):
-        say(f"{counted(len(lines) - len(items), 'empty line')} left out")
-    return Examples(task=config.task, fields=config.columns.text, items=tuple(items))
+    if flags.keys() - {"columns.header"}:
+        raise InputError("stdin has texts and no columns", repair="leave out --text, --meta and --format, or a file")
+    return examples_of_lines(config, read_lines(None), flags.get("columns.header", "auto"))
 
 
 def _told(run: str, model: Answering, examples: Examples) -> Predicted:

@@ -30,7 +30,7 @@ def answer_test(run: TaskRun, splits: Splits) -> Path | None:
     found = asked(run.model, splits.test, "test")
     for note in found.notes:
         say(f"test: {note}")
-    files.write_text(path, tsv(records(splits.test, found, run.model.config.labels)))
+    files.write_text(path, tsv(records(splits.test, found, run.model.config.labels, texts=True)))
     return path
 
 

@@ -310,7 +310,7 @@ class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """(E,C) of each, in the order of `classes_`."""
-        found = self._predicted(X).probabilities
+        found = self._predicted(X).of_classes
         assert found is not None
         return np.asarray(found, dtype=np.float64)
 

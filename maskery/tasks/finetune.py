@@ -13,19 +13,21 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from maskery import arguments
+from maskery import arguments, files
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
 from maskery.errors import ArgumentTypeError, InputError
 from maskery.records import Records
 from maskery.tasks.adapt import adapt
+from maskery.tasks.copies import FILE as COPIES
+from maskery.tasks.copies import overlap_of
 from maskery.tasks.defaults import defaults_of
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.folder import FINETUNE, TaskFolder, require_kind
@@ -37,11 +39,12 @@ from maskery.tasks.plan import FILE as PLAN
 from maskery.tasks.plan import Plan, Watching, keep_plan, kept_plan, require_dev
 from maskery.tasks.questions import Predicted
 from maskery.tasks.read.files import read_examples
-from maskery.tasks.read.folder import read_folder, seen_in
+from maskery.tasks.read.folder import read_folder, read_split, seen_in
 from maskery.tasks.read.given import SETTINGS, in_python, of_argument
-from maskery.tasks.read.labels import labels_of, require_known
+from maskery.tasks.read.labels import known_only, labels_of, require_known
 from maskery.tasks.read.mapping import mapped
-from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
+from maskery.tasks.read.processor import read_processor
+from maskery.tasks.read.turned import check_order
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
 from maskery.tasks.settings import TaskConfig
@@ -98,7 +101,7 @@ def examples_of_texts(model: Answering, texts: Iterable[str | Sequence[str]]) ->
                 repair=f"give {len(fields)} strings each",
             )
         items.append(Example(guid=f"text-{number}", texts=parts))
-    return Examples(task=model.config.task, fields=fields, items=tuple(items))
+    return check_order(Examples(task=model.config.task, fields=fields, items=tuple(items)), "texts")
 
 
 def read_splits(
@@ -115,8 +118,7 @@ def read_splits(
     columns = made_config({"task": "classify", **config}).columns
     if processor is not None:
         where = arguments.path("data", data or ".", "the path of the folder that the processor reads")
-        given = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
-        found = {name: mapped(each, columns.map) for name, each in given.items()}
+        found = {name: mapped(each, columns.map) for name, each in read_processor(processor, where, task).items()}
     elif data is not None:
         found = read_folder(data if isinstance(data, Mapping) else Path(data), task, columns)
     elif train is not None:
@@ -124,11 +126,21 @@ def read_splits(
         first = found["train"]
         seen = seen_in(first, labels_of(first, first.task))
         for name, other in (("dev", dev), ("test", test)):
-            if other is not None:
-                found[name] = read_examples(_file(other), first.task, name, columns, seen=seen)
+            read = None if other is None else read_split(first, (_file(other),), name, columns, seen)
+            if isinstance(read, str):
+                found["train"] = replace(found["train"], notes=(*found["train"].notes, read))
+            elif read is not None:
+                found[name] = read
     else:
         raise InputError("there is nothing to learn from", repair="--data FOLDER, or --train FILE --dev FILE")
-    return Splits(found["train"], found.get("dev"), found.get("test"))
+    return with_known_labels(Splits(found["train"], found.get("dev"), found.get("test")))
+
+
+def with_known_labels(splits: Splits) -> Splits:
+    """Rows of the test set whose label is not one of those of train have none."""
+    if splits.test is None:
+        return splits
+    return replace(splits, test=known_only(splits.test, labels_of(splits.train, splits.train.task)))
 
 
 def _file(given: str | Path | Records) -> Path | Records:
@@ -210,7 +222,13 @@ def learn(
     work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded, loss=own)
     work.base = model_fingerprint(loaded)
     work.defaults = defaults
-    return _carried_out(plan, config, work, began)
+    work.overlap = overlap_of(splits)
+    for note in work.overlap.notes:
+        say(note)
+    run = _carried_out(plan, config, work, began)
+    if work.overlap.table:
+        files.write_text(run.path / COPIES, work.overlap.table)
+    return run
 
 
 def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> TaskRun:
@@ -303,7 +321,7 @@ def _splits(
         cause = f"{name} is {what}, and {next(iter(examples))} is Examples"
         raise ArgumentTypeError(cause, repair="give all of them as Examples, or all as files or rows")
     to = made_config({"task": "classify", **config}).columns.map
-    return Splits(**{name: mapped(each, to) for name, each in examples.items()})
+    return with_known_labels(Splits(**{name: mapped(each, to) for name, each in examples.items()}))
 
 
 def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tuple[TaskConfig, tuple[str, ...]]:
@@ -313,9 +331,8 @@ def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tup
         for note in () if split is None else split.notes:
             say(note)
     labels = labels_of(train, train.task)
-    for other in (splits.dev, splits.test):
-        if other is not None:
-            require_known(other, labels)
+    if splits.dev is not None:
+        require_known(splits.dev, labels)
     asked = given.get("columns", {})
     numbers = tuple(str(each) for each in asked.get("text", ()) if str(each).isdecimal())
     places = numbers if len(numbers) == len(train.fields) else ()

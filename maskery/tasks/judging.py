@@ -11,6 +11,7 @@ import numpy as np
 
 from maskery import files
 from maskery.checkpoint.tensors import read_json
+from maskery.tasks.copies import Overlap
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.baselines import Baselines
@@ -56,11 +57,15 @@ def write_judgement(
     say: Say,
     repeated: Repeated | None = None,
     baselines: Baselines | None = None,
+    overlap: Overlap | None = None,
 ) -> Judgement:
-    """Evaluate on `dev`, unless training has just done so, and write what was found."""
-    more = repeated or Repeated()
+    """Evaluate on `dev`, unless training has just done so, and write what was found. `overlap`: what dev has in common
+    with train, which was logged before training."""
+    more, copies = repeated or Repeated(), overlap or Overlap()
     found, loss = _evaluated(made, dev)
     judgement, evidence = judged(made, dev, found, baselines)
+    own = judgement.notes
+    judgement = replace(judgement, notes=(*own, *copies.notes))
     facts = {**evidence.facts, **more.facts}
     evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
     name = out.resolve().name
@@ -68,8 +73,8 @@ def write_judgement(
     write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
     step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
     write_eval_results(out, eval_results(judgement, eval_loss=loss, global_step=step))
-    files.write_json(out / FILE, judgement.plain() | more.plain())
-    for note in (*found.notes, *judgement.notes):
+    files.write_json(out / FILE, judgement.plain() | more.plain() | ({"copies": copies.plain} if copies.plain else {}))
+    for note in (*found.notes, *own):
         say(note)
     return judgement
 
@@ -132,7 +137,7 @@ def judged(
         gold,
         found.answers,
         labels=labels,
-        probabilities=found.probabilities,
+        probabilities=found.of_classes,
         groups=found.groups,
     )
     judgement = replace(judgement, groups=grouped(examples, gold, found, labels))
@@ -146,17 +151,18 @@ def judged(
 def _evidence(
     made: Answering, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any], labels: tuple[str, ...]
 ) -> Evidence:
-    chances = None if found.probabilities is None else found.probabilities.max(axis=1).tolist()
+    shares = found.of_classes
+    chances = None if shares is None else shares.max(axis=1).tolist()
     mistakes = worst_mistakes(made.config.task, dev, gold, found.answers, chances)
     facts = _facts(made.config)
     plain: dict[str, Any] = {"mistakes": mistakes, "lengths": lengths, "limit": _limit(made), "facts": facts}
     if made.config.task not in ("classify", "pair"):
         return Evidence(**plain)
     numbers = [labels.index(name) for name in gold]
-    assert found.probabilities is not None
+    assert shares is not None
     return Evidence(
         confusion=confusion(gold, found.answers, labels),
-        calibration=calibrated(found.probabilities, np.array(numbers)),
+        calibration=calibrated(shares, np.array(numbers)),
         **plain,
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from maskery.corpus.lines import Tally
 from maskery.corpus.sources import Source
-from maskery.errors import ArgumentName, TextError, UnknownName
+from maskery.errors import ArgumentName, EmptyTextError, TextError, UnknownName
 from maskery.records import Records
 from maskery.tasks.examples import TASKS, Examples
 from maskery.tasks.read import choices, passages, questions, rows, tagged
@@ -145,7 +145,7 @@ def _of_value(
     if choices.is_c3(value):
         return choices.of_c3(value, source.name, split, labelled)
     if isinstance(value, list) and not value:
-        raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
+        raise EmptyTextError("there is no example in the file", file=source.name, repair="put examples in it")
     if not isinstance(value, list) or not all(isinstance(record, dict) for record in value):
         cause = "the JSON is of no form that is known: SQuAD's, C3's, or a list of objects"
         raise TextError(cause, file=source.name, repair="write one object on each line and call the file .jsonl")

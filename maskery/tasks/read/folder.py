@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from maskery.errors import TextError
+from maskery.errors import EmptyTextError, TextError
 from maskery.records import Records
 from maskery.tasks.examples import Examples
 from maskery.tasks.read.columns import Seen
@@ -46,11 +46,16 @@ def read_folder(folder: Path | Mapping[str, object], task: str | None, columns: 
     labels = labels_of(train, train.task)
     found, seen = {"train": train}, seen_in(train, labels)
     for split in ("dev", "test"):
-        if split in files:
-            read = _read(files[split], train.task, split, columns, seen)
-            _check_fields(train, read, files[split][0])
+        if split not in files:
+            continue
+        read = read_split(train, files[split], split, columns, seen)
+        if isinstance(read, str):
+            found["train"] = replace(found["train"], notes=(*found["train"].notes, read))
+            continue
+        _check_fields(train, read, files[split][0])
+        if split == "dev":
             require_known(read, labels)
-            found[split] = replace(read, notes=(*notes.get(split, ()), *read.notes))
+        found[split] = replace(read, notes=(*notes.get(split, ()), *read.notes))
     return found
 
 
@@ -59,6 +64,18 @@ def _read(
 ) -> Examples:
     first = read_examples(paths[0], task, split, columns, seen=seen)
     return joined([first, *(read_examples(path, first.task, split, columns, seen=seen) for path in paths[1:])])
+
+
+def read_split(
+    train: Examples, paths: Sequence[Path | Records], split: str, columns: ColumnsConfig, seen: Seen
+) -> Examples | str:
+    """The examples of files or rows beside `train`; of an empty test file a note, for nothing depends on it."""
+    try:
+        return _read(paths, train.task, split, columns, seen)
+    except EmptyTextError as error:
+        if split != "test":
+            raise
+        return f"{error.where}: {error.cause}: there is no test set"
 
 
 def seen_in(train: Examples, labels: tuple[str, ...]) -> Seen:

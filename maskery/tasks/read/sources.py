@@ -15,7 +15,7 @@ from typing import Any
 from maskery.corpus.formats import without_surrogates
 from maskery.corpus.lines import Errors, Tally, raw_lines, whole_text
 from maskery.corpus.sources import Source, by_name
-from maskery.errors import TextError, UnknownName
+from maskery.errors import EmptyTextError, TextError, UnknownName
 
 FORMATS = ("text", "tsv", "csv", "jsonl", "json", "parquet", "conll")
 _SUFFIXES = {".json": "json"} | dict.fromkeys((".conll", ".bio", ".bmes", ".bioes", ".iob", ".iob2"), "conll")
@@ -41,7 +41,7 @@ def source_of(path: Path, format: str) -> Source:
     if not path.is_file():
         raise TextError("is no file", file=path, repair="give a file, or a folder with train.tsv and dev.tsv")
     if path.stat().st_size == 0:
-        raise TextError("the file is empty", file=path, repair="put examples in it, or leave it out")
+        raise EmptyTextError("the file is empty", file=path, repair="put examples in it, or leave it out")
     packing = by_name(path)[1]
     found = format or format_of(path) or "text"
     if found == "parquet" and packing != "none":

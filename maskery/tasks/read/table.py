@@ -14,7 +14,7 @@ from maskery.corpus import parquet, tables
 from maskery.corpus.formats import parse
 from maskery.corpus.lines import Errors, Tally, raw_lines
 from maskery.corpus.sources import Source
-from maskery.errors import TextError
+from maskery.errors import EmptyTextError, TextError
 from maskery.tasks.read.header import has_header
 from maskery.tasks.read.looks import Look
 from maskery.tasks.read.sources import cleaned
@@ -120,7 +120,7 @@ def records(source: Source, errors: Errors, tally: Tally) -> Iterator[tuple[int,
 def of_records(source: Source, found: Iterable[tuple[int, dict[str, Cell]]]) -> Table:
     held = list(found)
     if not held:
-        raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
+        raise EmptyTextError("there is no example in the file", file=source.name, repair="put examples in it")
     names = tuple(dict.fromkeys(name for _, record in held for name in record))
     rows = (
         Row(number, line, tuple(record.get(name, ABSENT) for name in names))
@@ -139,7 +139,7 @@ def _of_cells(
     held = [(line, cells) for line, cells in held if cells]
     _check_commas(source, held)
     if not any(cell.strip() for _, cells in held for cell in cells):
-        raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
+        raise EmptyTextError("there is no example in the file", file=source.name, repair="put examples in it")
     found, why = has_header(source, [cells for _, cells in held], header, asked, labels)
     names = tuple(held[0][1]) if found else tuple(str(at + 1) for at in range(len(held[0][1])))
     rows = tuple(Row(number, line, tuple(cells)) for number, (line, cells) in enumerate(held))
@@ -179,7 +179,8 @@ def _checked(table: Table, first: Row) -> Table:
                 cause = f"the header has {name!r} more than once" if name else "the header has more than one empty name"
                 raise table.wrong(cause, "give the columns names of their own; or --header no", first)
         if not table.rows:
-            raise table.wrong("there is no example under the header", "put examples in it; or --header no", first)
+            cause, fix = "there is no example under the header", "put examples in it; or --header no"
+            raise EmptyTextError(cause, file=table.source.name, line=first.line or None, repair=fix)
     ragged = [row for row in table.rows if len(row.cells) != len(first.cells)]
     if ragged and _RARE * len(ragged) > len(table.rows):
         raise _ragged(table, ragged[0], first)

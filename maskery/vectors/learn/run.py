@@ -30,6 +30,7 @@ from maskery.train.precision import of_tuning
 from maskery.train.run import occupied
 from maskery.vectors.encoder import Encoder, say_on_stderr
 from maskery.vectors.learn.batches import VectorFeed
+from maskery.vectors.learn.copies import copies_in
 from maskery.vectors.learn.data import TextSet, fitted
 from maskery.vectors.learn.defaults import scaled
 from maskery.vectors.learn.dev import DevSet, dev_set
@@ -148,6 +149,8 @@ def train_encoder(
         config = scaled(config, settings or {}, made.model.config, len(texts), say)
     config = resolved(config, texts, made, say)
     judged = None if dev is None else _dev(dev, config, say)
+    for note in copies_in(texts, None if judged is None else judged.texts):
+        say(note)
     data = texts.fingerprint + ("" if judged is None else judged.texts.fingerprint)
     beside = {name: each for name, each in made.state_dict().items() if not name.startswith("model.")}
     of = Origins(kind=VECTORS, data=data, base=model_fingerprint(made.model, beside))
