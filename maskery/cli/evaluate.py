@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import HtmlOption, JsonOption
+from maskery.cli.settings import HtmlOption, JsonOption, LangOption
 from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, LabelOption, MetaOption, TextOption
 from maskery.errors import InputError, UnknownName
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from maskery.tasks.judge.measure import Judgement
@@ -32,10 +33,11 @@ def evaluate(
     format: FormatOption = None,
     errors: ErrorsOption = None,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell the metrics of the task, or of sentence vectors, with their 95 % intervals."""
-    from maskery.cli.output import emit_json, save_picture, say
+    from maskery.cli.output import emit_json, save_picture, say_all
     from maskery.cli.task_files import asked, column_flags, read_as_learned, take_texts
     from maskery.tasks.judge.report import report
     from maskery.tasks.judging import judged
@@ -61,17 +63,15 @@ def evaluate(
     config = read_task(run) if early is None else early.config
     require_task(task, config.task, run)
     examples = by_number(read_as_learned(config, file_of(data), flags, labelled=True), config.labels)
-    for note in examples.notes:
-        say(note)
+    say_all(examples.notes)
     known = Tags.of_names(config.labels).kinds if config.task == "tag" else config.labels
     require_known(examples, known, learned=True)
     model = early or opened(run)
     found = asked(model, examples, "reading")
-    for note in found.notes:
-        say(note)
+    say_all(found.notes)
     judgement, evidence = judged(model, examples, found)
     if html is not None:
-        save_picture(report(judgement, run.resolve().name, evidence), html)
+        save_picture(report(judgement, run.resolve().name, evidence, phrases(lang).lang), html)
     if as_json:
         emit_json(plain(judgement))
     else:
@@ -141,14 +141,13 @@ def _finite(value: Any) -> Any:
 
 
 def show(judgement: Judgement) -> None:
-    from maskery.cli.output import counted, results, say
+    from maskery.cli.output import counted, results, say_all, tell
     from maskery.tasks.judge.words import figure_text
 
     width = max(map(len, judgement.metrics))
     many = counted(judgement.n, "question" if judgement.task == "rank" else "example")
-    results().print(f"{judgement.task}, {many}; in brackets the 95 % interval")
+    tell(f"{judgement.task}, {many}; in brackets the 95 % interval")
     for name, value in judgement.metrics.items():
         low, high = judgement.intervals[name]
         results().print(f"  {name:{width}}  {figure_text(value)}  [{figure_text(low)}, {figure_text(high)}]")
-    for note in judgement.notes:
-        say(note)
+    say_all(judgement.notes)

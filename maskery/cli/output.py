@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from maskery.errors import InputError
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,8 +54,19 @@ def talk() -> Console:
 
 
 def say(message: str) -> None:
-    """One remark on stderr, whole: a terminal may wrap it, a log gets one line."""
-    talk().print(message, soft_wrap=True)
+    """One remark on stderr, whole: a terminal may wrap it, a log gets one line. It is given in English, and printed in
+    the language of results."""
+    talk().print(phrases().line(message), soft_wrap=True)
+
+
+def say_all(messages: Iterable[str]) -> None:
+    for message in messages:
+        say(message)
+
+
+def tell(line: str) -> None:
+    """One line of the result on stdout, given in English as in `say`."""
+    results().print(phrases().line(line), soft_wrap=True)
 
 
 def say_found(model: Model, before: str = "") -> None:

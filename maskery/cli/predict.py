@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery.cli.settings import LangOption
 from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MetaOption, TextOption
 from maskery.errors import InputError
 
@@ -29,6 +30,7 @@ def predict(
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
+    lang: LangOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all probabilities.")] = False,
 ) -> None:
     """Answer for each text: guid, answer, probability. The file is read with the columns of the run."""

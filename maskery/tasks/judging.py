@@ -11,6 +11,7 @@ import numpy as np
 
 from maskery import files
 from maskery.checkpoint.tensors import read_json
+from maskery.language import chosen
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.baselines import Baselines
@@ -63,7 +64,7 @@ def write_judgement(
     facts = {**evidence.facts, **more.facts}
     evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
     name = out.resolve().name
-    report(judgement, name, evidence).save(out / "report.html")
+    report(judgement, name, evidence, chosen()).save(out / "report.html")
     write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
     step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
     write_eval_results(out, eval_results(judgement, eval_loss=loss, global_step=step))

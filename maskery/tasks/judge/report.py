@@ -69,8 +69,12 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
     if found.training is not None:
         sections.append((words.training, [], found.training))
     if found.facts:
-        sections.append((words.facts, [table(words.fact_heads, list(found.facts.items()), words=(1,))], None))
+        sections.append((words.facts, [table(words.fact_heads, fact_lines(found.facts, words), words=(1,))], None))
     return page(title, sections, lang)
+
+
+def fact_lines(facts: Mapping[str, object], words: JudgeWords) -> list[tuple[str, str]]:
+    return [(words.name(name), words.line(str(value))) for name, value in facts.items()]
 
 
 def number_lines(judgement: Judgement) -> list[list[str]]:
@@ -89,7 +93,7 @@ def _numbers(judgement: Judgement, words: JudgeWords) -> Section:
     told = [why, table(words.number_heads, number_lines(judgement))]
     return (
         words.numbers,
-        [*told, *(tag("p", note, {"class": "mk-note", "lang": "en"}) for note in judgement.notes)],
+        [*told, *(tag("p", words.line(note), {"class": "mk-note"}) for note in judgement.notes)],
         None,
     )
 
@@ -97,7 +101,8 @@ def _numbers(judgement: Judgement, words: JudgeWords) -> Section:
 def baseline_table(judgement: Judgement, words: JudgeWords) -> tuple[list[str], list[list[str]]]:
     """Headings and lines: the model first, then every baseline."""
     names = list(dict.fromkeys(name for each in judgement.baselines.values() for name in each))
-    every = {words.baseline_model: judgement.metrics, **judgement.baselines}
+    named = {words.name(name): each for name, each in judgement.baselines.items()}
+    every = {words.baseline_model: judgement.metrics, **named}
     lines = [
         [name, *(figure_text(each[metric]) if metric in each else "" for metric in names)]
         for name, each in every.items()
@@ -108,7 +113,7 @@ def baseline_table(judgement: Judgement, words: JudgeWords) -> tuple[list[str], 
 def _baselines(judgement: Judgement, words: JudgeWords) -> list[Section]:
     if not judgement.baselines:
         return []
-    told = [tag("p", judgement.verdict, {"lang": "en"})] if judgement.verdict else []
+    told = [tag("p", words.line(judgement.verdict))] if judgement.verdict else []
     shown = [words.baselines_why, table(*baseline_table(judgement, words)), *told]
     return [(words.baselines, shown, None)]
 
@@ -172,7 +177,7 @@ def _calibration(found: Evidence, words: JudgeWords) -> list[Section]:
         (words.before, figure_text(each.before.ece), figure_text(each.before.nll)),
         (words.after, figure_text(each.after.ece), figure_text(each.after.nll)),
     ]
-    notes = [tag("p", note, {"class": "mk-note", "lang": "en"}) for note in each.notes]
+    notes = [tag("p", words.line(note), {"class": "mk-note"}) for note in each.notes]
     drawn = reliability_picture(each, words.lang)
     return [(words.reliability, [table(words.calibration_heads, lines), *notes], drawn)]
 

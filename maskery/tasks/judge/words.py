@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskery.language import catalogue
+from maskery.language import Phrases, catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,14 @@ class JudgeWords:
     facts: str
     fact_heads: tuple[str, str]
     notes: str
+
+    def line(self, english: str) -> str:
+        """A note or fact, which is stored in English."""
+        return Phrases(self.lang).line(english)
+
+    def name(self, english: str) -> str:
+        """The name of a fact."""
+        return Phrases(self.lang).name(english)
 
 
 _EN = JudgeWords(
