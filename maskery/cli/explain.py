@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,7 +53,7 @@ def explain(
         say(f"{told} of the text {'is' if attention.unknown == 1 else 'are'} not in the vocabulary")
         say_unknown(loaded, [text] if pair is None else [text, pair])
     if html is not None:
-        save_picture(head_picture(attention, phrases(lang).lang), html)
+        save_picture(head_picture(attention, phrases(lang).lang, Path(model).name), html)
     if as_json:
         emit_json(plain(attention))
     elif html is None:

@@ -17,6 +17,7 @@ from maskery.tasks.judge.calibration import Calibrated
 from maskery.tasks.judge.confusion import Confusion
 from maskery.tasks.judge.draw_confusion import confusion_picture
 from maskery.tasks.judge.draw_plots import learning_picture, reliability_picture
+from maskery.tasks.judge.marked import STYLE, Marks, marked
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judge.mistakes import Mistake
 from maskery.tasks.judge.repeats import LearningCurve, Spread
@@ -27,7 +28,7 @@ LONGEST = 300
 """Characters of a text that are shown of an error."""
 _PARTS = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _STYLE = Markup(
-    "<style>.maskery-picture .mk-error{border-top:1px solid var(--mk-line);padding:8px 0 4px;max-width:75ch}"
+    "<style>.maskery-picture .mk-error{border-top:1px solid var(--mk-line);padding:8px 0 4px;max-width:120ch}"
     ".maskery-picture .mk-error p{margin:0 0 4px}.maskery-picture .mk-error .mk-said{font-weight:600}</style>"
 )
 
@@ -191,7 +192,9 @@ def _mistakes(found: Evidence, words: JudgeWords) -> list[Section]:
     told = [words.mistakes_why["sure" if sure else "bad"]]
     if any(len(text) > LONGEST for each in found.mistakes for text in each.example.texts):
         told.append(words.shortened.format(most=LONGEST))
-    errors = joined([_STYLE, *(_mistake(each, words) for each in found.mistakes)])
+    if any(each.marks for each in found.mistakes):
+        told.append(words.marked)
+    errors = joined([_STYLE, STYLE, *(_mistake(each, words) for each in found.mistakes)])
     return [(words.mistakes, [*told, errors], None)]
 
 
@@ -201,10 +204,15 @@ def _mistake(found: Mistake, words: JudgeWords) -> Markup:
         said += words.mistake_chance.format(chance=f"{found.chance:.4f}")
     lines = [
         tag("p", said, {"class": "mk-said"}),
-        *(tag("p", _cut(text), {"lang": language(text)}) for text in found.example.texts),
+        *(_text(text, found.marks if at == 0 else ()) for at, text in enumerate(found.example.texts)),
         tag("p", found.place, {"class": "mk-note"}),
     ]
     return tag("div", joined(lines), {"class": "mk-error"})
+
+
+def _text(text: str, marks: Marks) -> Markup:
+    shown = marked(text, marks, LONGEST) if marks else _cut(text)
+    return tag("p", shown, {"lang": language(text)})
 
 
 def _cut(text: str) -> str:

@@ -45,6 +45,7 @@ class JudgeWords:
     mistakes_why: dict[str, str]
     no_mistakes: str
     shortened: str
+    marked: str
     mistake_answers: str
     mistake_chance: str
     lengths: str
@@ -119,6 +120,7 @@ _EN = JudgeWords(
     },
     no_mistakes="No answer is wrong.",
     shortened="Texts of more than {most} characters are cut here.",
+    marked="In the text, a coloured ground marks the right spans, a line below the predicted ones.",
     mistake_answers="right: {gold}; predicted: {predicted}",
     mistake_chance=" ({chance})",
     lengths="Lengths",
@@ -181,6 +183,7 @@ _ZH = JudgeWords(
     },
     no_mistakes="没有答错的。",
     shortened="超过 {most} 个字符的文本在这里被截短。",
+    marked="文本中，底色标出正确的片段，下划线标出预测的片段。",
     mistake_answers="正确：{gold}；预测：{predicted}",
     mistake_chance="（{chance}）",
     lengths="长度",
