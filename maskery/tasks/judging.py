@@ -27,6 +27,7 @@ from maskery.tasks.questions import Predicted
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.together import Answering, averaged, first_of, models_of
 from maskery.tasks.use import uses_of
+from maskery.train.folder import RunFolder
 
 FILE = "evaluation.json"
 Say = Callable[[str], None]
@@ -62,7 +63,7 @@ def write_judgement(
     found, loss = _evaluated(made, dev)
     judgement, evidence = judged(made, dev, found, baselines)
     facts = {**evidence.facts, **more.facts}
-    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
+    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts, training=logged(out))
     name = out.resolve().name
     report(judgement, name, evidence, chosen()).save(out / "report.html")
     write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
@@ -72,6 +73,13 @@ def write_judgement(
     for note in (*found.notes, *judgement.notes):
         say(note)
     return judgement
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    """The log of the run whose model is kept: of several, the one inside that was."""
+    folder = TaskFolder(out)
+    kept = folder.state.get("kept") if folder.begun else None
+    return list(RunFolder(out / str(kept) if kept else out).metrics())
 
 
 def read_judgement(out: Path) -> Judgement | None:

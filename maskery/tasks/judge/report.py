@@ -16,7 +16,7 @@ from maskery.picture.markup import joined, language, tag
 from maskery.tasks.judge.calibration import Calibrated
 from maskery.tasks.judge.confusion import Confusion
 from maskery.tasks.judge.draw_confusion import confusion_picture
-from maskery.tasks.judge.draw_plots import learning_picture, reliability_picture
+from maskery.tasks.judge.draw_plots import learning_picture, reliability_picture, training_picture
 from maskery.tasks.judge.marked import STYLE, Marks, marked
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judge.mistakes import Mistake
@@ -46,8 +46,8 @@ class Evidence:
     """Slots of a row; 0: nothing was cut."""
     seeds: Mapping[str, Spread] = field(default_factory=dict)
     learning: LearningCurve | None = None
-    training: Picture | None = None
-    """The curve of the run."""
+    training: Sequence[Mapping[str, object]] = ()
+    """The log of the run, a line an update."""
     facts: Mapping[str, object] = field(default_factory=dict)
     """How it was made: model, data, settings."""
 
@@ -67,8 +67,7 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
         *_lengths(found, words),
         *_learning(judgement, found, words),
     ]
-    if found.training is not None:
-        sections.append((words.training, [], found.training))
+    sections += _training(judgement, found, words)
     if found.facts:
         sections.append((words.facts, [table(words.fact_heads, fact_lines(found.facts, words), words=(1,))], None))
     return page(title, sections, lang)
@@ -230,6 +229,19 @@ def _lengths(found: Evidence, words: JudgeWords) -> list[Section]:
         told.append(words.over.format(**numbers, share=share_text(over / len(each))))
     lines = [(share_text(part, 0), f"{int(each[max(0, int(np.ceil(part * len(each))) - 1)]):,}") for part in _PARTS]
     return [(words.lengths, [*told, table(words.length_heads, lines)], None)]
+
+
+def _training(judgement: Judgement, found: Evidence, words: JudgeWords) -> list[Section]:
+    """The loss of every update, and the metric that decides of every evaluation; one point is no curve."""
+    named = {"loss": words.training_loss, f"eval/{judgement.headline}": words.training_metric}
+    pictures = []
+    for key, title in named.items():
+        points = [(int(str(line["step"])), float(str(line[key]))) for line in found.training if key in line]
+        points = [point for point in points if np.isfinite(point[1])]
+        name = judgement.headline if key.startswith("eval/") else words.training_loss_axis
+        if len(points) > 1:
+            pictures.append(training_picture(points, name, title.format(metric=judgement.headline), words.lang))
+    return [(words.training, [], pictures)] if pictures else []
 
 
 def learning_table(curve: LearningCurve, metric: str, words: JudgeWords) -> tuple[Sequence[str], list[list[str]]]:

@@ -60,6 +60,10 @@ class JudgeWords:
     learning_axis: str
     learning_heads: tuple[str, ...]
     training: str
+    training_axis: str
+    training_loss: str
+    training_loss_axis: str
+    training_metric: str
     facts: str
     fact_heads: tuple[str, str]
     notes: str
@@ -135,6 +139,10 @@ _EN = JudgeWords(
     learning_axis="examples trained on",
     learning_heads=("examples", "mean", "sd", "each", "95 % from", "to"),
     training="Training",
+    training_axis="steps",
+    training_loss="Loss of every update",
+    training_loss_axis="loss",
+    training_metric="{metric} of every evaluation on the development set",
     facts="How it was made",
     fact_heads=("", ""),
     notes="To be known",
@@ -198,6 +206,10 @@ _ZH = JudgeWords(
     learning_axis="训练样本数",
     learning_heads=("样本数", "均值", "标准差", "各次", "95% 下限", "上限"),
     training="训练过程",
+    training_axis="步数",
+    training_loss="每步的损失",
+    training_loss_axis="损失",
+    training_metric="每次评测的验证集 {metric}",
     facts="训练设置",
     fact_heads=("", ""),
     notes="说明",
