@@ -40,7 +40,7 @@ def test_answers_keep_their_exact_characters(tmp_path):
     assert found[0].answers == (Answer(tea, "茶"), Answer(cafe, "cafe\u0301"))
     for item in found:
         assert all(item.text_a[answer.start : answer.stop] == answer.text for answer in item.answers)
-    told = "train.json: task = qa (by the form of the file; --task says another)"
+    told = "train.json: task = qa (by the form of the data; --task says another)"
     assert found.notes == ("train.json: 2 examples", told)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import HtmlOption, JsonOption
+from maskery.cli.settings import HtmlOption, JsonOption, LangOption
 from maskery.cli.task_files import (
     ErrorsOption,
     FormatOption,
@@ -19,6 +19,7 @@ from maskery.cli.task_files import (
     TextOption,
 )
 from maskery.errors import InputError, UnknownName
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from maskery.tasks.examples import Examples
@@ -50,10 +51,11 @@ def evaluate(
     format: FormatOption = None,
     errors: ErrorsOption = None,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell the metrics of the task, or of sentence vectors, with their 95 % intervals."""
-    from maskery.cli.output import emit_json, save_picture, say
+    from maskery.cli.output import emit_json, save_picture, say_all
     from maskery.cli.task_files import asked, column_flags, take_texts
     from maskery.tasks.judge.report import report
     from maskery.tasks.judging import judged
@@ -82,11 +84,10 @@ def evaluate(
     require_known(examples, merging.labels, learned=True)
     model = early or opened(run)
     found = merging.applied(asked(model, without_labels(examples) if merging.to else examples, "reading"))
-    for note in found.notes:
-        say(note)
+    say_all(found.notes)
     judgement, evidence = judged(model, examples, found, labels=merging.labels)
     if html is not None:
-        save_picture(report(judgement, run.resolve().name, evidence), html)
+        save_picture(report(judgement, run.resolve().name, evidence, phrases(lang).lang), html)
     if as_json:
         emit_json(plain(judgement))
     else:
@@ -175,18 +176,17 @@ def _finite(value: Any) -> Any:
 
 
 def show(judgement: Judgement) -> None:
-    from maskery.cli.output import counted, results, say
+    from maskery.cli.output import counted, results, say_all, tell
     from maskery.tasks.judge.words import figure_text
 
     width = max(map(len, judgement.metrics))
     many = counted(judgement.n, "question" if judgement.task == "rank" else "example")
-    results().print(f"{judgement.task}, {many}; in brackets the 95 % interval")
+    tell(f"{judgement.task}, {many}; in brackets the 95 % interval")
     for name, value in judgement.metrics.items():
         low, high = judgement.intervals[name]
         results().print(f"  {name:{width}}  {figure_text(value)}  [{figure_text(low)}, {figure_text(high)}]")
     show_groups(judgement)
-    for note in judgement.notes:
-        say(note)
+    say_all(judgement.notes)
 
 
 def show_groups(judgement: Judgement) -> None:

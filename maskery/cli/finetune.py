@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.run_classifier import WithOldFlags
-from maskery.cli.settings import JsonOption, new_app, parse_settings
+from maskery.cli.settings import JsonOption, LangOption, new_app, parse_settings
 from maskery.cli.task_files import (
     ErrorsOption,
     FormatOption,
@@ -93,6 +93,7 @@ def finetune(
     budget: BudgetOption = None,
     settings: TaskSetOption = None,
     resume: ResumeOption = False,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model for a task. Columns, labels and the task are found and told; the best on dev is kept."""

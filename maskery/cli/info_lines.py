@@ -11,10 +11,12 @@ def print_facts(facts: dict[str, Any]) -> None:
     from rich.table import Table
 
     from maskery.cli.output import results
+    from maskery.language import phrases
 
+    words = phrases()
     grid = Table.grid(padding=(0, 2, 0, 0))
     for key, value in _lines(facts):
-        grid.add_row(key, value)
+        grid.add_row(words.name(key), words.line(value))
     results().print(grid)
 
 

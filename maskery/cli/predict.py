@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery.cli.settings import LangOption
 from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MapOption, MetaOption, TextOption
 from maskery.errors import InputError
 
@@ -31,6 +32,7 @@ def predict(
     format: FormatOption = None,
     errors: ErrorsOption = None,
     no_text: Annotated[bool, typer.Option("--no-text", help="Leave the texts out of the answers.")] = False,
+    lang: LangOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all probabilities.")] = False,
 ) -> None:
     """Answer for each text: guid, answer, probability, text. The file is read with the columns of the run."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from maskery import files
 from maskery.cli.evaluate import plain, show_groups
-from maskery.cli.output import duration, emit_json, print_table, results, say
+from maskery.cli.output import duration, emit_json, print_table, results, say, tell
 from maskery.cli.task_answers import records, tsv
 from maskery.cli.task_files import asked
+from maskery.language import phrases
 from maskery.tasks.finetune import TaskRun
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.measure import HEADLINES, Judgement
@@ -74,35 +75,36 @@ def show(run: TaskRun, answers: Path | None, seconds: float) -> None:
         results().print(eval_block(_results(run)), soft_wrap=True)
         show_baselines(run.judgement)
         show_groups(run.judgement)
-    results().print(f"{run.path}: a model for {run.model.config.task}, in {duration(seconds)}", soft_wrap=True)
+    tell(f"{run.path}: a model for {run.model.config.task}, in {duration(seconds)}")
     if run.judgement is not None:
-        results().print(f"report: {run.path / 'report.html'}", soft_wrap=True)
+        tell(f"report: {run.path / 'report.html'}")
     if answers is not None:
-        results().print(f"answers to the test set: {answers}", soft_wrap=True)
+        tell(f"answers to the test set: {answers}")
     say(f"next: maskery predict {run.path} FILE        maskery evaluate {run.path} --data FILE")
 
 
 def show_baselines(judgement: Judgement) -> None:
     """The simplest answers beside the model's, and whether it is ahead of them."""
     if judgement.baselines:
-        heads, lines = baseline_table(judgement, judge_words("en"))
+        heads, lines = baseline_table(judgement, judge_words(phrases().lang))
         print_table([heads, *lines])
     if judgement.verdict:
-        results().print(judgement.verdict, soft_wrap=True)
+        tell(judgement.verdict)
 
 
 def _show_repeats(run: TaskRun) -> None:
     """The curve, and the spread of the seeds, as small tables."""
     names, found = HEADLINES[run.model.config.task], run.repeated
     if found.learning is not None:
-        print_table([["examples", names[0], "sd", "95 % from", "to"], *_curve_lines(found.learning, names[0])])
+        heads = map(phrases().name, ("examples", names[0], "sd", "95 % from", "to"))
+        print_table([[*heads], *_curve_lines(found.learning, names[0])])
     if found.seeds:
         each = [(name, found.seeds[name]) for name in names]
         lines = [
             [name, figure_text(told.mean), figure_text(told.sd), " ".join(map(figure_text, told.each))]
             for name, told in each
         ]
-        print_table([["seeds", "mean", "sd", "each"], *lines])
+        print_table([[*map(phrases().name, ("seeds", "mean", "sd", "each"))], *lines])
 
 
 def _curve_lines(curve: LearningCurve, metric: str) -> list[list[str]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from maskery import files
 from maskery.checkpoint.tensors import read_json
+from maskery.language import chosen
 from maskery.tasks.copies import Overlap
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder
@@ -28,6 +29,7 @@ from maskery.tasks.questions import Predicted
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.together import Answering, averaged, first_of, models_of
 from maskery.tasks.use import uses_of
+from maskery.train.folder import RunFolder
 
 FILE = "evaluation.json"
 Say = Callable[[str], None]
@@ -67,9 +69,9 @@ def write_judgement(
     own = judgement.notes
     judgement = replace(judgement, notes=(*own, *copies.notes))
     facts = {**evidence.facts, **more.facts}
-    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
+    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts, training=logged(out))
     name = out.resolve().name
-    report(judgement, name, evidence).save(out / "report.html")
+    report(judgement, name, evidence, chosen()).save(out / "report.html")
     write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
     step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
     write_eval_results(out, eval_results(judgement, eval_loss=loss, global_step=step))
@@ -77,6 +79,13 @@ def write_judgement(
     for note in (*found.notes, *own):
         say(note)
     return judgement
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    """The log of the run whose model is kept: of several, the one inside that was."""
+    folder = TaskFolder(out)
+    kept = folder.state.get("kept") if folder.begun else None
+    return list(RunFolder(out / str(kept) if kept else out).metrics())
 
 
 def read_judgement(out: Path) -> Judgement | None:

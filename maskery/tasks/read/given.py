@@ -25,7 +25,7 @@ from maskery.tasks.settings import ColumnsConfig
 LABELLED = f"the path of a file, {FORM}, or Examples"
 SETTINGS = 'settings={"columns": {"text": ["A"], "label": "B"}}'
 RENAME = 'call the columns as the training data did: frame.rename(columns={"A": "text"})'
-_OPTION = re.compile(r"--(text|label|meta|header|format|errors)\b")
+_OPTION = re.compile(r"--(text|label|meta|header|format|errors|map|by)\b")
 _BOTH = re.compile(r"(--text \S+) (--label)")
 _TASK = re.compile(r"--task (\w+)")
 
