@@ -9,8 +9,9 @@ Every cell is one command as a user types it, in a process of its own:
     demo        the six settings that `maskery demo` had of its own: tiny, rows of 32, AdamW at 2e-3
 
 Judged on the run's own held-out rows: loss, accuracy, and the loss of token frequencies on the same questions with the
-interval (95 %) of the difference. Cells are kept in DIR, so that a stopped benchmark goes on; --recipes, --sides,
---seeds, --budget and --size do a part. Written: benchmarks/results/pretrain_defaults.json.
+interval (95 %) of the difference. Every cell is written at once into benchmarks/results/pretrain_defaults.json, and
+none that stands there is measured again (--anew: it is), so that a stopped benchmark goes on; --recipes, --sides,
+--seeds, --budget and --size do a part.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,18 @@ SIDES: dict[str, tuple[str, ...]] = {
 EVAL_ROWS = 1024
 
 
+@dataclass(frozen=True)
+class Place:
+    """One cell of the table."""
+
+    corpus: str
+    recipe: str
+    side: str
+    seed: int
+    budget: str
+    size: str | None
+
+
 def maskery(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "maskery", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
@@ -64,31 +78,22 @@ def similar_of(corpus: Path, work: Path) -> list[str]:
     return ["--set", f"knowledge.synonyms={found[0]}"] if found else []
 
 
-def cell(recipe: str, side: str, seed: int, budget: str, size: str | None, corpus: Path, work: Path) -> dict[str, Any]:
-    """One run, or what is kept of it."""
-    kept = work / f"{corpus.name}-{recipe}-{side}-{seed}-{budget}-{size or 'own'}.json"
-    if kept.is_file():
-        found: dict[str, Any] = json.loads(kept.read_text())
-        return found
-    run = work / "run"
+def measured(place: Place, corpus: Path, work: Path) -> dict[str, Any]:
+    """One run."""
+    recipe, side, run = place.recipe, place.side, work / "run"
     shutil.rmtree(run, ignore_errors=True)
-    more = SIDES[side] + (("--size", size) if size and "--size" not in SIDES[side] else ())
+    more = SIDES[side] + (("--size", place.size) if place.size and "--size" not in SIDES[side] else ())
     if recipe == "macbert" and side != "default":
         more += tuple(similar_of(corpus, work))
-    given = ["--corpus", str(corpus), "--out", str(run), "--budget", budget, "--seed", str(seed), "--json"]
+    given = ["--corpus", str(corpus), "--out", str(run), "--budget", place.budget, "--seed", str(place.seed), "--json"]
     ended = maskery("pretrain", recipe, *given, "--set", f"training.eval_rows={EVAL_ROWS}", *more)
     if ended.returncode:
-        raise SystemExit(f"{recipe} {side} {seed}: {ended.stderr}")
+        raise SystemExit(f"{recipe} {side} {place.seed}: {ended.stderr}")
     if recipe == "macbert" and side == "default":
         shutil.copy(run / "similar-words.tsv", work / f"similar-{corpus.name}.tsv")
-    found = {
-        **{"recipe": recipe, "side": side, "seed": seed, "budget": budget, "size": size, "corpus": corpus.name},
-        **json.loads(ended.stdout),
-        "said": [line for line in ended.stderr.splitlines() if line.startswith("--") or "frequencies" in line],
-    }
-    files.write_json(kept, found)
+    notes = [text for text in ended.stderr.splitlines() if text.startswith("--") or "frequencies" in text]
     shutil.rmtree(run, ignore_errors=True)
-    return found
+    return {**asdict(place), **json.loads(ended.stdout), "run": "", "said": notes}
 
 
 def line(found: dict[str, Any]) -> str:
@@ -100,13 +105,18 @@ def line(found: dict[str, Any]) -> str:
     return f"{place} {losses} {found['tokens'] / 1e6:.1f} M tokens {found['seconds']:.0f} s"
 
 
-def cells(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def places(args: argparse.Namespace) -> Iterator[Place]:
     for seed in args.seeds:
         for language in args.languages:
-            corpus = corpus_of(language, getattr(args, language), args.work)
             for recipe in args.recipes:
                 for side in args.sides:
-                    yield cell(recipe, side, seed, args.budget, args.size, corpus, args.work)
+                    yield Place(f"corpus-{language}", recipe, side, seed, args.budget, args.size)
+
+
+def written(target: Path) -> dict[Place, dict[str, Any]]:
+    cells = json.loads(target.read_text(encoding="utf-8"))["cells"] if target.is_file() else []
+    names = [each.name for each in fields(Place)]
+    return {Place(**{name: each[name] for name in names}): each for each in cells}
 
 
 def main() -> None:
@@ -120,18 +130,17 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--budget", default="3m")
     parser.add_argument("--size")
+    parser.add_argument("--anew", action="store_true")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    found = []
-    for each in cells(args):
-        found.append(each)
-        print(line(each), flush=True)
     target = report.RESULTS / "pretrain_defaults.json"
-    before = json.loads(target.read_text())["cells"] if target.is_file() else []
-    keys = ("corpus", "recipe", "side", "seed", "budget", "size")
-    new = {tuple(each[key] for key in keys) for each in found}
-    kept = [each for each in before if tuple(each[key] for key in keys) not in new]
-    files.write_json(target, {"cells": [*kept, *({**each, "run": ""} for each in found)]})
+    for place in places(args):
+        cells = written(target)
+        if place not in cells or args.anew:
+            language = place.corpus.removeprefix("corpus-")
+            cells[place] = measured(place, corpus_of(language, getattr(args, language), args.work), args.work)
+            files.write_json(target, {"cells": list(cells.values())})
+        print(line(cells[place]), flush=True)
 
 
 if __name__ == "__main__":

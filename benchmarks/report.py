@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     report_corruption,
+    report_defaults,
     report_encode,
     report_finetune,
     report_memory,
@@ -30,7 +31,16 @@ from benchmarks import (
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 FOLDERS = {"en": ROOT / "docs", "zh": ROOT / "docs" / "zh"}
-NAMES = ("benchmarks", "masking", "memory", "permutation", "sentence-vectors", "recipes/transformer", "recipes/bart")
+NAMES = (
+    "benchmarks",
+    "masking",
+    "memory",
+    "permutation",
+    "sentence-vectors",
+    "recipes/transformer",
+    "recipes/bart",
+    "defaults",
+)
 PAGES = {language: [folder / f"{name}.md" for name in NAMES] for language, folder in FOLDERS.items()}
 MIB = 2**20
 
@@ -59,6 +69,7 @@ HEADS = {
         "zh": ["进程数", "每个的线程数", "token/秒", "最后的损失", "总峰值 MiB"],
     },
     **report_corruption.HEADS,
+    **report_defaults.HEADS,
     **report_encode.HEADS,
     **report_finetune.HEADS,
     **report_memory.HEADS,
@@ -67,7 +78,10 @@ HEADS = {
     **report_vectors_words.HEADS,
     **report_writing.HEADS,
 }
-_WORDY = (report_corruption, report_finetune, report_memory, report_permutation, report_streams, report_writing)
+_WORDY = (
+    *(report_corruption, report_defaults, report_finetune, report_memory),
+    *(report_permutation, report_streams, report_writing),
+)
 WORDED = {name: table for each in (*_WORDY, report_encode, report_vectors) for name, table in each.TABLES.items()}
 """Tables that hold words, and are made for one language."""
 SAID = report_encode.SAID | report_finetune.SAID | report_vectors.SAID

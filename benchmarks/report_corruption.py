@@ -36,23 +36,23 @@ HEADS = {
 CASES: dict[str, dict[str, str]] = {
     "all_or_nothing": {
         "en": "rows that are hidden whole or not at all",
-        "zh": "整行全部遮住或完全不遮的行",
+        "zh": "整行全部掩盖或完全不遮的行",
     },
     "name_split": {
         "en": "of the rows that hide a part of 周杰伦, those that leave the rest to be seen (plain collator)",
-        "zh": "遮住了“周杰伦”一部分的行里，其余字仍露在外面的（普通 collator）",
+        "zh": "掩盖了“周杰伦”一部分的行里，其余字仍露在外面的（普通 collator）",
     },
     "comma": {
         "en": "of the rows that hide `Hello`, those that hide the comma behind it too",
-        "zh": "遮住 `Hello` 的行里，连后面的逗号也遮住的",
+        "zh": "掩盖 `Hello` 的行里，连后面的逗号也掩盖的",
     },
     "mixed": {
         "en": "of the rows that hide `Google`, those that hide 他 too",
-        "zh": "遮住 `Google` 的行里，连“他”也遮住的",
+        "zh": "掩盖 `Google` 的行里，连“他”也掩盖的",
     },
     "behind_unknown": {
         "en": "a character is unknown; of the rows that hide 住, those that hide 旁边 too",
-        "zh": "文中有一个未登录字；遮住“住”的行里，连“旁边”也遮住的",
+        "zh": "文中有一个未登录字；掩盖“住”的行里，连“旁边”也掩盖的",
     },
     "forced_masks": {
         "en": "hidden tokens that became [MASK] / random / kept, % (80 / 10 / 10 asked for)",
@@ -126,7 +126,7 @@ def _answer(value: str, right: bool, language: str) -> str:
 
 
 KINDS = {
-    "replacements": {"en": "mask / random / keep / similar", "zh": "遮住 / 随机 / 不变 / 近义"},
+    "replacements": {"en": "mask / random / keep / similar", "zh": "掩盖 / 随机 / 不变 / 近义"},
     "random ids": {"en": "random tokens, in 64 parts", "zh": "随机 token，分 64 份"},
     "orders": {"en": "orders of three shuffled tokens", "zh": "三个打乱的 token 的顺序"},
     "labels": {"en": "labels of segments", "zh": "段落标签"},

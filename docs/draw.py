@@ -359,6 +359,7 @@ def drawn() -> dict[str, str]:
         found[f"nezha{suffix}"] = distances(DISTANCES[chinese], SENTENCES[chinese], 3).file()
         found[f"albert{suffix}"] = sharing(PARAMETERS[chinese], chinese).file()
         networks = {"network-albert": recipe("albert"), "network-electra": recipe("electra")}
+        networks["network-modernbert"] = recipe("modernbert")
         networks["five-papers"] = of_the_page("five-papers")
         lang = "zh" if chinese else "en"
         found |= {f"{name}{suffix}": network(made, lang=lang).svg or "" for name, made in networks.items()}

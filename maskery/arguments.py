@@ -72,7 +72,10 @@ def texts(name: str, value: object) -> list[str]:
 
 
 def items(name: str, value: object, form: str) -> list[Any]:
-    """The members of a list, a tuple, an array, a column or a generator; no letters of a string, no keys of a dict."""
+    """The members of a list, a tuple, an array, a column or a generator; no letters of a string, no keys of a dict, and
+    no columns of a table."""
+    if len(getattr(value, "shape", ())) > 1:
+        raise wrong(name, value, form, f'give {name} as {form}; of a table one column: {name}["text"]')
     if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
         raise wrong(name, value, form)
     return list(value)

@@ -61,13 +61,30 @@ class ArgumentTypeError(InputError, TypeError):
     pass
 
 
+class ArgumentName(str):
+    """The name of an argument of a Python call that holds rows: where a file has lines, it has places from 0."""
+
+    __slots__ = ()
+
+
+def place(file: str | Path, line: int | None) -> str:
+    """A line of a file, or a row of an argument, as an error names it; `line` counts from 1."""
+    if not line:
+        return str(file)
+    return f"{file}[{line - 1}]" if isinstance(file, ArgumentName) else f"{file}:{line}"
+
+
 class TextError(InputError):
-    """A text file that cannot be read; `line` counts from 1."""
+    """A text file that cannot be read, or rows of a Python call; `line` counts from 1."""
 
     def __init__(self, cause: str, *, file: str | Path, line: int | None = None, repair: str | None = None) -> None:
-        self.file = str(file)
+        self.file = file if isinstance(file, str) else str(file)
         self.line = line
-        super().__init__(cause, where=f"{file}:{line}" if line is not None else str(file), repair=repair)
+        super().__init__(cause, where=place(file, line), repair=repair)
+
+
+class EmptyTextError(TextError):
+    """A text file with nothing in it."""
 
 
 class CorpusError(InputError):

@@ -350,7 +350,10 @@ def batch(
     seed: int | None = None,
     split: str = "train",
 ) -> Batch:
-    """What training will read at `step`: `batch(step=0)` feeds update 1."""
+    """What training will read at `step`: `batch(step=0)` feeds update 1.
+
+    maskery.batch("bert", "my-corpus", step=0).ids
+    """
     read, opened = recipe_of(recipe), corpus_of(corpus)
     places = arguments.count("step", step, 0), arguments.count("rank", rank, 0), arguments.count("world", world)
     if places[1] >= places[2]:

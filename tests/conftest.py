@@ -15,7 +15,8 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 # Threads that wait for each other by spinning take the cores from whom they wait for, while other tests run beside.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ["LC_ALL"] = "C.UTF-8"  # results are in the language of the environment; tests read English ones
+os.environ["LC_ALL"] = "C.UTF-8"
+os.environ["MASKERY_LANG"] = "en"  # results are in the language of the environment; tests read English ones
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 import transformers
 from safetensors.torch import load_file
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # it still uses torch.jit.script
+    from transformers.models.deberta_v2 import modeling_deberta_v2  # noqa: F401
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()

@@ -59,6 +59,14 @@ def test_visits_are_the_rows_of_training(corpus):
     assert seen.tolist() == wanted.tolist()
 
 
+def test_rows_that_pretrain_would_choose_are_named(corpus, capsys):
+    arguments = ["inspect", "bert", "--corpus", str(corpus.path), "--rows", "8"]
+    assert main(arguments) == 0
+    assert "pretrain would choose --length 128: rows of 512" in capsys.readouterr().err
+    assert main([*arguments, "--set", "training.length=64", "--set", "training.phases=[]"]) == 0
+    assert "pretrain would choose" not in capsys.readouterr().err
+
+
 def test_json(corpus, capsys):
     arguments = ["inspect", "bert", "--corpus", str(corpus.path), "--rows", "64", "--json"]
     assert main([*arguments, "--set", "training.length=32"]) == 0

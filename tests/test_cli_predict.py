@@ -74,13 +74,13 @@ def test_answers_as_a_table_and_as_json(run):
     code, printed, told = run("predict", "one", "test.tsv")
     rows = [line.split("\t") for line in printed.splitlines()]
     assert code == 0
-    assert rows[0] == ["guid", "answer", "probability"]
+    assert rows[0] == ["guid", "answer", "probability", "text"]
     assert [row[0] for row in rows[1:]] == ["test-1", "test-2", "test-3"]
     assert "test.tsv: texts as in the training data" in told
     found = answers_of(run, "one", "test.tsv")
     assert [each["line"] for each in found] == [2, 3, 4]
     for row, each in zip(rows[1:], found, strict=True):
-        assert row[1:] == [each["answer"], f"{each['probability']:.4f}"]
+        assert row[1:] == [each["answer"], f"{each['probability']:.4f}", each["texts"]["text"]]
         assert each["probability"] == max(each["probabilities"].values())
         assert sum(each["probabilities"].values()) == pytest.approx(1)
 
@@ -126,7 +126,9 @@ def test_spans_are_places_in_the_text_as_it_stands(run, place):
     finetune(place / "bert", train=place / "spans.jsonl", out=place / "tags", settings=settings, say=quiet)
     wanted = [{"kind": "LOC", "start": 7, "stop": 9, "text": "北京"}]
     for file in ("spans.jsonl", "plain.jsonl"):
-        assert [each["answer"] for each in answers_of(run, "tags", file)] == [wanted] * 4
+        found = [each["answer"] for each in answers_of(run, "tags", file)]
+        assert all(0.5 < span.pop("probability") <= 1 for spans in found for span in spans)
+        assert found == [wanted] * 4
     assert run("evaluate", "tags", "--data", "spans.jsonl")[0] == 0
 
 

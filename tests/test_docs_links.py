@@ -102,11 +102,13 @@ def test_every_chinese_page_is_a_twin():
 
 @pytest.mark.parametrize("page", [page for page in TWINS if page.suffix == ".md"], ids=name_of)
 def test_twins_have_the_same_shape_and_the_same_code(page):
-    """As many headings of each level and as many lines in tables; blocks of a named language are the same bytes."""
+    """As many headings of each level and as many lines in tables; blocks of a named language are the same bytes, but on
+    the first page, where each language trains on its own text."""
     texts = [each.read_text(encoding="utf-8") for each in (page, TWINS[page])]
     blocks, twin_blocks = (BLOCK.findall(text) for text in texts)
     assert [kind for kind, _ in blocks] == [kind for kind, _ in twin_blocks]
-    assert [block for block in blocks if block[0]] == [block for block in twin_blocks if block[0]]
+    if page.name != "README.md" or page.parent != ROOT:
+        assert [block for block in blocks if block[0]] == [block for block in twin_blocks if block[0]]
     for pattern in (r"^(#+) ", r"^(\|).*\|$", r"^(!)\["):
         here, there = (re.findall(pattern, BLOCK.sub("", text), re.MULTILINE) for text in texts)
         assert here == there, f"{pattern}: {len(here)} and {len(there)}"

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -194,3 +195,16 @@ def test_the_verb_refuses(model, tmp_path, monkeypatch, capsys, arguments, told)
     assert main(["explain", *arguments]) == 2
     assert told in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_the_view_names_model_and_text_and_says_where_weights_are_uniform():
+    made = model_of("masked_token")
+    picture = head_view(made, "the cat sat")
+    assert made.family in picture.title
+    assert "the cat sat" in picture.title
+    seen = attend(made, "the cat sat")
+    even = replace(seen, weights=torch.full_like(seen.weights, 1 / len(seen.tokens)))
+    sharp = replace(seen, weights=torch.eye(len(seen.tokens)).expand_as(seen.weights))
+    assert "nearly uniform" in head_picture(even).note
+    assert "接近均匀" in head_picture(even, "zh").note
+    assert "nearly uniform" not in head_picture(sharp).note

@@ -115,7 +115,7 @@ def test_a_loaded_model_and_a_page():
 def test_windows_gates_and_turned_distances_are_named():
     said = texts(check_svg(network(model_of("masked_token", **FAMILY_SHAPES["modernbert"])).svg))
     assert "all of it in 1 of 2 layers, else 3 slots to either side" in said
-    assert "16 → 2 × 64 → 16, gelu as a gate" in said
+    assert "16 → 2×64 → 16, gated gelu" in said
     assert "distances: queries and keys are turned, base 160,000" in said
     model = model_of("masked_token", **FAMILY_SHAPES["deberta-v2"])
     said = texts(check_svg(network(model).svg))

@@ -41,10 +41,11 @@ def test_chinese_sentences_are_chinese_and_filled_alike():
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [({}, "en"), ({"LANG": "zh_CN.UTF-8"}, "zh"), ({"LANG": "zh_CN.UTF-8", "LC_ALL": "en_US.UTF-8"}, "en"),
-     ({"LC_MESSAGES": "zh_TW", "LANG": "de_DE"}, "zh"), ({"LC_ALL": "", "LANG": "zh"}, "zh"), ({"LANG": "C"}, "en")],
+     ({"LC_MESSAGES": "zh_TW", "LANG": "de_DE"}, "zh"), ({"LC_ALL": "", "LANG": "zh"}, "zh"), ({"LANG": "C"}, "en"),
+     ({"MASKERY_LANG": "zh", "LC_ALL": "en_US.UTF-8"}, "zh")],
 )  # fmt: skip
 def test_the_environment_chooses_and_an_option_wins(monkeypatch, variables, expected):
-    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+    for name in ("MASKERY_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

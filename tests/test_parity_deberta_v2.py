@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 
 import pytest
 import torch
@@ -16,10 +15,6 @@ from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
 from maskery.errors import CheckpointError
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it still uses torch.jit.script
-    from transformers.models.deberta_v2 import modeling_deberta_v2  # noqa: F401
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 SIZES = {

@@ -192,3 +192,22 @@ def test_nezha_has_the_published_number_of_weights():
     nezha, bert = (sum(each.numel() for each in network.parameters()) for network in networks)
     assert nezha == 101_874_432
     assert bert - nezha == 512 * 768
+
+
+def test_modernbert_is_the_published_training_file():
+    modern, training = recipe("modernbert").model, recipe("modernbert").training
+    assert (modern.layers, modern.width, modern.heads, modern.feedforward) == (22, 768, 12, 1152)
+    assert (modern.positions, modern.local, modern.global_every, modern.gated) == ("rotary", 128, 3, True)
+    assert (modern.norm, modern.first_norm, modern.embedding_norm, modern.eps) == ("pre", False, "yes", 1e-5)
+    assert not any((modern.norm_bias, modern.attention_bias, modern.feedforward_bias, modern.head_bias))
+    assert recipe("modernbert").corruption.rate == 0.3
+    assert (training.lr, training.betas, training.eps, training.weight_decay) == (8e-4, (0.9, 0.98), 1e-6, 1e-5)
+    assert (training.batch, training.length) == (4608, 1024)
+    assert training.steps * training.batch * training.length == pytest.approx(1_719e9, rel=1e-5)
+    assert training.warmup * training.steps * training.batch * training.length == pytest.approx(3e9, rel=1e-5)
+
+
+def test_modernbert_has_the_published_number_of_weights():
+    with torch.device("meta"):
+        network = Network(recipe("modernbert").model.shape(50_368), pooler=False)
+    assert sum(each.numel() for each in network.parameters()) == 149_014_272

@@ -18,6 +18,7 @@ TEXTS = [
 
 ORDER = [
     "errors", "arguments", "edit", "randomness", "registry", "config", "files", "extras", "hub", "language", "picture",
+    "records",
     "configs",
     "text", "knowledge", "corpus", "words", "rows", "corruption", "batches", "model", "objectives",
     "recipes", "phases", "feed", "rewrite", "system", "inspection",
@@ -126,7 +127,7 @@ def test_tests_stay_readable_too(path):
     assert path.read_text(encoding="utf-8").count("\n") <= LONGEST_FILE
 
 
-UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3 + r"\b", "Not" + "ImplementedError")))
+UNFINISHED = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3 + r"\b", "raise Not" + "ImplementedError")))
 MACHINE = re.compile(
     "|".join(rf"(?<![\w.]){place}\b" for place in ("/wo" + "rk/", "/ho" + "me/", "/ro" + "ot/", "/Us" + "ers/"))
 )

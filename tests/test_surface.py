@@ -8,6 +8,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,15 @@ def test_no_torch_before_it_is_needed(code):
     loaded = modules_after(code)
     assert "maskery" in loaded
     assert "torch" not in loaded
+
+
+@pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isfunction(getattr(maskery, name))])
+def test_every_public_function_shows_its_use(name):
+    text = inspect.getdoc(getattr(maskery, name)) or ""
+    examples = re.findall(rf"^ *((?:\w+ = )?maskery\.{name}\(.*)$", text, re.MULTILINE)
+    assert examples
+    for example in examples:
+        compile(example, name, "exec")
 
 
 @pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isclass(getattr(maskery, name))])

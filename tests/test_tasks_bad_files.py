@@ -97,7 +97,6 @@ BAD = {
     "blank": ("t.tsv", "\n\n", "t.tsv: there is no example in the file"),
     "only a header": ("t.tsv", "label\ttext\n", "t.tsv:1: there is no example under the header"),
     "semicolons": ("t.csv", HEADED.replace("\t", ";"), "t.csv:1: the columns are parted by semicolons, not by commas"),
-    "tabs in a csv": ("t.csv", HEADED.replace("cat", "cat, too"), "t.csv:1: the columns are parted by tabs"),
     "one text of many": (
         "t.tsv",
         "claim\treason\tlabel\n" + "".join(f"a claim of {n}\ta reason for {n}\t{n % 2}\n" for n in range(30)),
@@ -126,15 +125,18 @@ def test_a_file_to_learn_from(case, place, capsys):
 
 
 BESIDE = {
-    "a label that train has not": (f"{GOOD}ghost\tx\n", "d.tsv:13: the label 'ghost' is not one of those to learn"),
-    "empty": ("", "d.tsv: the file is empty"),
-    "only a header": ("label\ttext\n", "d.tsv:1: there is no example under the header"),
     "ragged": (f"{GOOD}thing\n", "d.tsv:13: the line has 1 column"),
     "two texts": (
         "text_a\ttext_b\tlabel\na\tb\tthing\n",
         "d.tsv: which column is the text? It could be 'text_a' (a), 'text_b' (b)",
     ),
 }
+DEV_ALONE = {
+    "a label that train has not": (f"{GOOD}ghost\tx\n", "d.tsv:13: the label 'ghost' is not one of those to learn"),
+    "empty": ("", "d.tsv: the file is empty"),
+    "only a header": ("label\ttext\n", "d.tsv:1: there is no example under the header"),
+}
+"""Nothing of training depends on a test set: there these are logged (test_tasks_classic_processor)."""
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
@@ -142,6 +144,12 @@ BESIDE = {
 def test_a_file_beside_it(case, split, place, capsys):
     data, told = BESIDE[case]
     refused(capsys, told, train="train.tsv", **{split: place("d.tsv", data)})
+
+
+@pytest.mark.parametrize("case", DEV_ALONE)
+def test_a_development_set(case, place, capsys):
+    data, told = DEV_ALONE[case]
+    refused(capsys, told, train="train.tsv", dev=place("d.tsv", data))
 
 
 ASKED = {

@@ -13,7 +13,6 @@ from scipy.optimize import minimize_scalar
 from sklearn import metrics as oracle
 
 from maskery.errors import InputError, UnknownName
-from maskery.picture import Picture
 from maskery.tasks.examples import TASKS, Answer, Example, Span
 from maskery.tasks.judge import (
     Evidence,
@@ -210,7 +209,11 @@ def evidence(lang="en"):
         limit=90,
         seeds=over_seeds({1: judged.metrics, 2: judged.metrics}),
         learning=LearningCurve(points),
-        training=Picture("a curve", "<p>drawn elsewhere</p>"),
+        training=[
+            {"step": 1, "loss": 2.0},
+            {"step": 2, "loss": 1.0, "eval/accuracy": 0.5},
+            {"step": 3, "loss": 0.5, "eval/accuracy": 0.75},
+        ],
         facts={"model": "runs/<mini>"},
     )
 
@@ -219,11 +222,16 @@ def evidence(lang="en"):
 def test_a_report_is_one_offline_page(lang):
     judged, found = evidence()
     page = check_page(report(judged, "a <name>", found, lang).html())
-    for told in (*HARD, "a <name>", "dev.tsv:", "a curve", "drawn elsewhere", "runs/<mini>", "…"):
+    for told in (*HARD, "a <name>", "dev.tsv:", "runs/<mini>", "…"):
         assert told in page.text
     assert f"{judged.metrics['accuracy']:.4f}" in page.text
     assert f"{judged.intervals['macro_f1'][0]:.4f}" in page.text
     assert ("10 of 100 rows (10.0 %)" if lang == "en" else "100 行中有 10 行（10.0 %）") in page.text
+    for told in {
+        "en": ("Loss of every update", "accuracy of every evaluation"),
+        "zh": ("每步的损失", "每次评测的验证集"),
+    }[lang]:
+        assert told in page.text
     assert not any("alert(1)" in script for script in page.scripts)
 
 

@@ -40,7 +40,8 @@ def test_answers_keep_their_exact_characters(tmp_path):
     assert found[0].answers == (Answer(tea, "茶"), Answer(cafe, "cafe\u0301"))
     for item in found:
         assert all(item.text_a[answer.start : answer.stop] == answer.text for answer in item.answers)
-    assert found.notes == ("train.json: 2 examples",)
+    told = "train.json: task = qa (by the form of the data; --task says another)"
+    assert found.notes == ("train.json: 2 examples", told)
 
 
 def test_an_answer_elsewhere_is_moved_to_the_nearest_place(tmp_path):

@@ -8,11 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from networks import model_of
 from small_run import corpus_in
-from small_task import quiet
+from small_task import examples_of, quiet
 
 import maskery
 from maskery.errors import MaskeryError
@@ -41,6 +42,8 @@ def _tuned(things, **arguments):
     return maskery.finetune(things.place / "m", out=things.place / "f", say=quiet, **arguments)
 
 
+ROW = {"text": "the cat", "label": "x"}
+FRAME = pd.DataFrame([ROW, {"text": "a mat", "label": "y"}])
 CALLS = {
     # what it is called with -> (call, words of the error)
     "load None": (lambda t: maskery.load(None), "path is None"),
@@ -57,6 +60,10 @@ CALLS = {
     "build of None": (lambda t: maskery.Corpus.build(None, t.place / "x"), "files is None"),
     "build of a number": (lambda t: maskery.Corpus.build([3], t.place / "x"), "files[0] is 3 (int)"),
     "build of a text": (lambda t: maskery.Corpus.build(["One line.\nAnother."], t.place / "x"), "files[0]"),
+    "build of texts": (lambda t: maskery.Corpus.build(["One line.", "Another one."], t.place / "x"), "files[0]"),
+    "build of tuples": (lambda t: maskery.Corpus.build([("a", "b")], t.place / "x"), "files[0] is of type tuple"),
+    "build of a dict": (lambda t: maskery.Corpus.build({"text": ["a"]}, t.place / "x"), "files is of type dict"),
+    "build of no rows": (lambda t: maskery.Corpus.build(FRAME[:0], t.place / "x"), "no document"),
     "build without out": (lambda t: maskery.Corpus.build("a.txt", None), "out is None"),
     "build with a tokenizer": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", tokenizer=7), "tokenizer is 7"),
     "mixture of a path": (lambda t: maskery.Mixture("wiki"), "parts is 'wiki' (str)"),
@@ -90,10 +97,12 @@ CALLS = {
     "score mixed": (lambda t: maskery.score(t.model, [("a", "b"), "c"]), "texts[1] is one text"),
     "score triple": (lambda t: maskery.score(t.model, [("a", "b", "c")]), "texts[0] is of type tuple"),
     "score masks": (lambda t: maskery.score(t.model, "a", masks=0), "masks 0 is too small"),
+    "score table": (lambda t: maskery.score(t.model, FRAME), "texts is of type DataFrame"),
     "score dict": (lambda t: maskery.score(t.model, {"text": "a"}), "texts is of type dict"),
     "generate model": (lambda t: maskery.generate(7, "a"), "model is 7 (int)"),
     "generate None": (lambda t: maskery.generate(t.model, None), "prompts is None"),
     "generate bytes": (lambda t: maskery.generate(t.model, [b"a"]), "prompts[0] is b'a' (bytes)"),
+    "generate table": (lambda t: maskery.generate(t.model, FRAME), "prompts is of type DataFrame"),
     "generate new": (lambda t: maskery.generate(t.model, "a", new=2.5), "new is 2.5 (float)"),
     "generate stop": (lambda t: maskery.generate(t.model, "a", stop="."), "stop is '.' (str)"),
     "encoder of a number": (lambda t: maskery.Encoder(3), "path is 3 (int)"),
@@ -103,6 +112,8 @@ CALLS = {
     "encode bytes": (lambda t: t.encoder.encode(b"a"), "texts is b'a' (bytes)"),
     "encode numbers": (lambda t: t.encoder.encode([1, 2]), "text 0"),
     "encode with None": (lambda t: t.encoder.encode(["a", None]), "text 1"),
+    "encode table": (lambda t: t.encoder.encode(FRAME), "texts is of type DataFrame"),
+    "encode rows": (lambda t: t.encoder.encode([ROW]), "text 0 is dict"),
     "static": (lambda t: maskery.StaticEncoder(3), "vectors is 3 (int)"),
     "words load": (lambda t: maskery.WordVectors.load(None), "path is None"),
     "words vector": (lambda t: t.words.vector(3), "word is 3 (int)"),
@@ -112,6 +123,22 @@ CALLS = {
     "finetune out": (lambda t: maskery.finetune(t.place / "m", out=None, train="a.tsv"), "out is None"),
     "finetune nothing": (lambda t: maskery.finetune(t.place / "m", out=t.place / "f"), "nothing to learn from"),
     "finetune rows": (lambda t: _tuned(t, train=[("a", "x")]), "train is of type list"),
+    "finetune pairs of": (lambda t: _tuned(t, train=[("a", "x")]), "train[0] is of type tuple"),
+    "finetune texts": (lambda t: _tuned(t, train=["a text"]), "train[0] is 'a text' (str)"),
+    "finetune mixed": (lambda t: _tuned(t, train=[ROW, None]), "train[1] is None"),
+    "finetune no rows": (lambda t: _tuned(t, train=FRAME[:0]), "empty: "),
+    "finetune column": (lambda t: _tuned(t, train=FRAME["text"]), "train is of type Series"),
+    "finetune names": (lambda t: _tuned(t, train=pd.DataFrame([("a", "x")])), "a column that is called 0 (int)"),
+    "finetune columns": (lambda t: _tuned(t, train=FRAME[["label"]]), "train: no column looks like a text"),
+    "finetune key": (lambda t: _tuned(t, train=[ROW, {"label": "x"}]), "train[1]: the record has no field 'text'"),
+    "finetune cell": (lambda t: _tuned(t, train=[ROW | {"text": t}]), "train[0]['text'] is of type Things"),
+    "finetune array": (lambda t: _tuned(t, train=np.zeros((2, 2))), "train is of type ndarray"),
+    "finetune splits": (lambda t: _tuned(t, train={"train": FRAME}), "train is of type dict"),
+    "finetune data of rows": (lambda t: _tuned(t, data=FRAME), "data is of type DataFrame"),
+    "finetune data of names": (lambda t: _tuned(t, data={"text": ["a"]}), "data has no 'train'"),
+    "finetune split": (lambda t: _tuned(t, data={"train": 3}), "data['train'] is 3 (int)"),
+    "finetune two splits": (lambda t: _tuned(t, data={"train": [ROW], "dev": [ROW], "val": [ROW]}), "could be dev"),
+    "finetune examples": (lambda t: _tuned(t, train=[ROW], dev=examples_of("classify")), "dev is Examples"),
     "finetune dev": (lambda t: _tuned(t, train="a.tsv", dev=3), "dev is 3 (int)"),
     "finetune data": (lambda t: _tuned(t, data=3), "data is 3 (int)"),
     "predict model": (lambda t: maskery.predict(None, "a"), "model is None"),

@@ -48,7 +48,8 @@ _POOLED = {"pooler_hidden_act": ("gelu", None)}
 
 @dataclass(frozen=True)
 class DebertaV2(Family):
-    """A family of which one of many kinds is supported: that of all published models of versions 2 and 3."""
+    """A family of which one of many kinds is supported: that of all published models of version 3. Those of
+    version 2 have a convolution as well (`conv_kernel_size`), which is refused."""
 
     def named(self, config: Mapping[str, Any]) -> HuggingFaceClass | None:
         """The class for masked tokens is two, by `legacy`."""
@@ -121,7 +122,6 @@ FAMILY = DebertaV2(
         "share_att_key": (True,),
         "norm_rel_ebd": ("layer_norm",),
         "conv_kernel_size": (0, None),
-        "tie_word_embeddings": (True, None),
     },
     parts=("embeddings.", "encoder."),
     classes=(

@@ -40,6 +40,7 @@ from maskery.text.tokenizer import Tokenizer
 
 Built = TypeVar("Built", bound=nn.Module)
 
+TIED = "tie_word_embeddings"
 _MOST_SHARING = 1000
 """Layers that share their weights have no tensors to be counted by."""
 _OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save the folder again"
@@ -47,6 +48,8 @@ _OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save 
 
 def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
     """The model in a folder, in float32 and evaluation mode; with its generator, if the folder holds one.
+
+        maskery.load("my-run")
 
     `path` is a model folder, a run folder, a folder of TensorFlow's files (read as `maskery import` reads it; nothing
     is written), or the name of a published model in the Hugging Face cache.
@@ -126,6 +129,7 @@ def assembled(
     if tokenizer is None and has_tokenizer(folder):
         tokenizer = Tokenizer.load(folder)
     _check_expressed(family, shape, imported, folder)
+    config = _tied_words(config, heads, imported)
     _require_room_for_pieces(shape, tokenizer, folder)
     report = LoadReport(
         missing=tuple(
@@ -286,6 +290,19 @@ def _check_expressed(family: Family | None, shape: Shape, imported: Imported, fo
         raise CheckpointError(
             f"not supported: {'; '.join(found)}", where=folder / CONFIG, repair="use another model of this family"
         )
+
+
+def _tied_words(config: dict[str, Any], heads: Mapping[str, nn.Module], imported: Imported) -> dict[str, Any]:
+    """Our heads over the vocabulary are the token vectors. A folder that says otherwise is told of, and written as it
+    is here; a matrix of other numbers was refused before."""
+    if config.get(TIED) is not False or not any(isinstance(head, TokenHead) for head in heads.values()):
+        return config
+    held = "the matrix in the file is equal to them" if imported.tied else "the file holds no matrix of its own"
+    imported.notes.append(
+        f"{TIED} = false, and the head over the vocabulary is the token vectors here: {held}; "
+        "the two are trained as one and saved with true"
+    )
+    return {**config, TIED: True}
 
 
 def _require_room_for_pieces(shape: Shape, tokenizer: Tokenizer | None, folder: Path) -> None:

@@ -12,7 +12,7 @@ from maskery.checkpoint.families import FAMILIES, OWN
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import CheckpointError
 from maskery.rows.config import SOURCES, RowsConfig
-from maskery.text import byte_pairs, fairseq, sentencepiece
+from maskery.text import byte_pairs, piece_files
 
 CONFIG = "config.json"
 TENSORLESS = "maskery_heads"
@@ -133,7 +133,8 @@ def read_config(folder: Path) -> dict[str, Any]:
 def require_known(config: dict[str, Any], path: Path) -> None:
     if config.get("auto_map"):
         raise CheckpointError(
-            "auto_map names code to be run; maskery runs no code that a folder names",
+            f"auto_map names code to be run, which alone says what model_type {config.get('model_type')!r} computes; "
+            "maskery runs no code that a folder names",
             where=path,
             repair=f"use a model of a type we know: {', '.join(supported())}",
         )
@@ -166,4 +167,4 @@ def rows_of(folder: Path) -> RowsConfig | None:
 
 def has_tokenizer(folder: Path) -> bool:
     written = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
-    return written or byte_pairs.is_here(folder) or sentencepiece.is_here(folder) or fairseq.is_here(folder)
+    return written or byte_pairs.is_here(folder) or piece_files.in_folder(folder) is not None

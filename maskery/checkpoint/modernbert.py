@@ -208,7 +208,7 @@ FAMILY = ModernBert(
     },
     fixed={name: value for name, value in FIXED.items() if name not in _FREE}
     | {"positions": "rotary", "norm": "pre", "first_norm": False, "gated": True, "segments": 0},
-    allowed={"decoder_bias": (True, None), "tie_word_embeddings": (True, None)},
+    allowed={"decoder_bias": (True, None)},
     parts=("embeddings.", "layers.", "final_norm."),
     activation_key="hidden_activation",
     repeated={"embedding_dropout": "mlp_dropout"},

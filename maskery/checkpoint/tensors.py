@@ -61,14 +61,21 @@ def read_weights(folder: Path, *, allow_pickle: bool) -> dict[str, Tensor]:
 
 
 def read_safetensors(path: Path, wanted: set[str] | None = None) -> dict[str, Tensor]:
-    """Every tensor of the file, or the wanted ones."""
+    """Every tensor of the file; with `wanted`, what an index says of it, these and no others."""
     try:
         with safe_open(path, framework="pt") as file:
             names = set(file.keys())
-            absent = sorted((wanted or set()) - names)
+            absent, beyond = sorted((wanted or names) - names), sorted(names - (wanted or names))
             if absent:
                 raise CheckpointError(
                     f"has no tensor {absent[0]}, which the index says it has", where=path, repair=_AGAIN
+                )
+            if beyond:
+                more = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+                raise CheckpointError(
+                    f"holds {beyond[0]}{more}, which the index leaves out",
+                    where=path,
+                    repair=f"fetch {INDEX} and the shards again, all of one release",
                 )
             return {name: file.get_tensor(name) for name in sorted(wanted or names)}
     except (SafetensorError, OSError, ValueError) as error:

@@ -137,7 +137,9 @@ def _run_verb(name: str, arguments: list[str]) -> int:
     import typer
 
     from maskery.cli.settings import new_app
+    from maskery.language import speak
 
+    speak(None)  # until --lang is read
     app = piece
     if not isinstance(piece, typer.Typer):
         app = new_app()

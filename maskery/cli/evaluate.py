@@ -8,12 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import HtmlOption, JsonOption
-from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, LabelOption, MetaOption, TextOption
+from maskery.cli.settings import HtmlOption, JsonOption, LangOption
+from maskery.cli.task_files import (
+    ErrorsOption,
+    FormatOption,
+    HeaderOption,
+    LabelOption,
+    MapOption,
+    MetaOption,
+    TextOption,
+)
 from maskery.errors import InputError, UnknownName
+from maskery.language import phrases
 
 if TYPE_CHECKING:
+    from maskery.tasks.examples import Examples
     from maskery.tasks.judge.measure import Judgement
+    from maskery.tasks.settings import TaskConfig
+
+
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option("--by", metavar="COLUMN", help="Also evaluate every group of a column (A,B: of both); repeatable."),
+]
 
 
 def evaluate(
@@ -28,26 +45,28 @@ def evaluate(
     text: TextOption = None,
     label: LabelOption = None,
     meta: MetaOption = None,
+    map: MapOption = None,
+    by: ByOption = None,
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell the metrics of the task, or of sentence vectors, with their 95 % intervals."""
-    from maskery.cli.output import emit_json, save_picture, say
-    from maskery.cli.task_files import asked, column_flags, read_as_learned, take_texts
+    from maskery.cli.output import emit_json, save_picture, say_all
+    from maskery.cli.task_files import asked, column_flags, take_texts
     from maskery.tasks.judge.report import report
     from maskery.tasks.judging import judged
+    from maskery.tasks.merging import Merging, without_labels
     from maskery.tasks.model import TASK_FILE, read_task
     from maskery.tasks.read.labels import require_known
-    from maskery.tasks.read.learned import by_number
-    from maskery.tasks.tags import Tags
     from maskery.tasks.together import opened
     from maskery.vectors.judge.examples import KINDS
 
     if task in KINDS:
-        require_no_report(task, {"--html": html, "--meta": meta})
+        require_no_report(task, {"--html": html, "--meta": meta, "--map": map, "--by": by})
         from maskery.cli.vectors_evaluate import evaluate_vectors_of
 
         evaluate_vectors_of(run, task, data, as_json, column_flags(text, label, None, header, format, errors))
@@ -55,23 +74,20 @@ def evaluate(
     require_name(task)
     require_run(run, task)
     early = None if (run / TASK_FILE).is_file() else opened(run)  # of Hugging Face's: only the model tells its task
-    flags = column_flags(text, label, meta, header, format, errors)
+    flags = column_flags(text, label, meta, header, format, errors, map) | ({"columns.by": by} if by else {})
     if early is not None:
         take_texts(early, flags, task)
     config = read_task(run) if early is None else early.config
     require_task(task, config.task, run)
-    examples = by_number(read_as_learned(config, file_of(data), flags, labelled=True), config.labels)
-    for note in examples.notes:
-        say(note)
-    known = Tags.of_names(config.labels).kinds if config.task == "tag" else config.labels
-    require_known(examples, known, learned=True)
+    merging = Merging.of(config, flags.get("columns.map", {}))
+    examples = _read(config, data, flags)
+    require_known(examples, merging.labels, learned=True)
     model = early or opened(run)
-    found = asked(model, examples, "reading")
-    for note in found.notes:
-        say(note)
-    judgement, evidence = judged(model, examples, found)
+    found = merging.applied(asked(model, without_labels(examples) if merging.to else examples, "reading"))
+    say_all(found.notes)
+    judgement, evidence = judged(model, examples, found, labels=merging.labels)
     if html is not None:
-        save_picture(report(judgement, run.resolve().name, evidence), html)
+        save_picture(report(judgement, run.resolve().name, evidence, phrases(lang).lang), html)
     if as_json:
         emit_json(plain(judgement))
     else:
@@ -112,19 +128,38 @@ def require_no_report(task: str, given: Mapping[str, object]) -> None:
             raise InputError(cause, repair=f"leave out {flag}")
 
 
-def file_of(data: Path) -> Path:
+def _read(config: TaskConfig, data: Path, flags: dict[str, Any]) -> Examples:
+    from maskery.cli.output import say
+    from maskery.cli.task_files import read_as_learned
+    from maskery.tasks.read.folder import joined
+    from maskery.tasks.read.learned import by_number
+
+    parts = [read_as_learned(config, path, flags, labelled=True) for path in files_to_read(data)]
+    examples = by_number(joined(parts), config.labels)
+    for note in examples.notes:
+        say(note)
+    return examples
+
+
+def files_to_read(data: Path) -> tuple[Path, ...]:
     """A file as it is; of a folder the development set, or else the test set, told."""
     from maskery.cli.output import say
-    from maskery.tasks.read.folder import files_of
+    from maskery.tasks.read.passages import holds_passages
+    from maskery.tasks.read.splits import files_of
 
     if not data.is_dir():
-        return data
+        return (data,)
     files = files_of(data)
     found = files.get("dev") or files.get("test")
+    if found is None and holds_passages(data):
+        return (data,)
     if found is None:
         raise InputError("there is no dev file and no test file", where=data, repair="--data FILE")
-    say(f"--data {found}: the folder's {'dev' if 'dev' in files else 'test'} file")
-    return found
+    for path in found.paths:
+        say(f"--data {path}: the folder's {'dev' if 'dev' in files else 'test'} file")
+    for note in found.notes:
+        say(note)
+    return found.paths
 
 
 def plain(judgement: Judgement) -> dict[str, Any]:
@@ -141,14 +176,26 @@ def _finite(value: Any) -> Any:
 
 
 def show(judgement: Judgement) -> None:
-    from maskery.cli.output import counted, results, say
+    from maskery.cli.output import counted, results, say_all, tell
     from maskery.tasks.judge.words import figure_text
 
     width = max(map(len, judgement.metrics))
     many = counted(judgement.n, "question" if judgement.task == "rank" else "example")
-    results().print(f"{judgement.task}, {many}; in brackets the 95 % interval")
+    tell(f"{judgement.task}, {many}; in brackets the 95 % interval")
     for name, value in judgement.metrics.items():
         low, high = judgement.intervals[name]
         results().print(f"  {name:{width}}  {figure_text(value)}  [{figure_text(low)}, {figure_text(high)}]")
-    for note in judgement.notes:
-        say(note)
+    show_groups(judgement)
+    say_all(judgement.notes)
+
+
+def show_groups(judgement: Judgement) -> None:
+    from maskery.cli.output import print_table
+    from maskery.tasks.judge.grouped import group_lines
+    from maskery.tasks.judge.words import figure_text
+
+    for by in judgement.groups:
+        heads, lines = group_lines(judgement, by)
+        print_table(
+            [heads, *([each if isinstance(each, str) else figure_text(each) for each in line] for line in lines)]
+        )

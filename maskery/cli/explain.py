@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import HtmlOption, JsonOption, PickleOption
+from maskery.cli.settings import HtmlOption, JsonOption, LangOption, PickleOption
 from maskery.errors import InputError
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from maskery.explain.attention import Attention
 
+_COLUMNS = ("layer", "head", "entropy", "self", "previous", "next", "first", "separator", "strongest links")
+_MEANING = (
+    "entropy in nats and shares, means over the tokens that read: shares that go to the token itself, the one before, "
+    "the next one, the first of the row ({first}) and the ends of texts ({ends})"
+)
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -25,6 +32,7 @@ def explain(
     ] = None,
     allow_pickle: PickleOption = False,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print where each attention head looks; with --html write the head view instead."""
@@ -45,7 +53,7 @@ def explain(
         say(f"{told} of the text {'is' if attention.unknown == 1 else 'are'} not in the vocabulary")
         say_unknown(loaded, [text] if pair is None else [text, pair])
     if html is not None:
-        save_picture(head_picture(attention), html)
+        save_picture(head_picture(attention, phrases(lang).lang, Path(model).name), html)
     if as_json:
         emit_json(plain(attention))
     elif html is None:
@@ -82,18 +90,8 @@ def _print(attention: Attention) -> None:
 
     console = results()
     console.print(" ".join(attention.tokens))
-    table = Table(
-        "layer",
-        "head",
-        "entropy",
-        "self",
-        "previous",
-        "next",
-        "first",
-        "separator",
-        "strongest links",
-        box=box.SIMPLE_HEAD,
-    )
+    words = phrases()
+    table = Table(*map(words.name, _COLUMNS), box=box.SIMPLE_HEAD)
     for column in table.columns[:8]:
         column.justify = "right"
     for head in attention.heads():
@@ -104,11 +102,8 @@ def _print(attention: Attention) -> None:
         )
         table.add_row(str(head["layer"]), str(head["head"]), *shares, links)
     console.print(table)
-    console.print(
-        "entropy in nats and shares, means over the tokens that read: shares that go to the token itself, the one "
-        f"before, the next one, the first of the row ({attention.tokens[0]}) and the ends of texts ({_ends(attention)})"
-    )
+    console.print(words.phrase(_MEANING).format(first=attention.tokens[0], ends=_ends(attention)), soft_wrap=True)
 
 
 def _ends(attention: Attention) -> str:
-    return attention.tokens[attention.separators[0]] if attention.separators else "none here"
+    return attention.tokens[attention.separators[0]] if attention.separators else phrases().phrase("none here")

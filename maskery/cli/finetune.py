@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.run_classifier import WithOldFlags
-from maskery.cli.settings import JsonOption, new_app, parse_settings
+from maskery.cli.settings import JsonOption, LangOption, new_app, parse_settings
 from maskery.cli.task_files import (
     ErrorsOption,
     FormatOption,
     HeaderOption,
     LabelOption,
+    MapOption,
     MetaOption,
     TextOption,
     column_flags,
@@ -59,7 +60,7 @@ app = new_app()
 
 @app.command(cls=WithOldFlags)
 def finetune(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model or run folder, or a TensorFlow checkpoint.")],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder.")],
     data: DataOption = None,
     train: TrainOption = None,
@@ -69,6 +70,7 @@ def finetune(
     text: TextOption = None,
     label: LabelOption = None,
     meta: MetaOption = None,
+    map: MapOption = None,
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
@@ -91,6 +93,7 @@ def finetune(
     budget: BudgetOption = None,
     settings: TaskSetOption = None,
     resume: ResumeOption = False,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model for a task. Columns, labels and the task are found and told; the best on dev is kept."""
@@ -107,7 +110,7 @@ def finetune(
         "rows.length": length, "rows.truncate": None if plan.truncate else truncate, "rows.windows": windows,
         "rows.towers": towers, "read.pool": pool, "read.frozen": freeze or None, "head.crf": crf or None,
     }  # fmt: skip
-    named |= column_flags(text, label, meta, header, format, errors)
+    named |= column_flags(text, label, meta, header, format, errors, map)
     keys = keys_of(parse_settings(settings, "head.dropout=0.2"), named)
     require_room(model, out, resume, task, keys)
     given = taken_loss(nested(keys), say)

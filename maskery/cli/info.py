@@ -11,6 +11,7 @@ import typer
 from maskery.cli.settings import (
     HtmlOption,
     JsonOption,
+    LangOption,
     PickleOption,
     SetOption,
     SizeOption,
@@ -18,6 +19,7 @@ from maskery.cli.settings import (
     parse_settings,
 )
 from maskery.errors import InputError, UnknownName
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from maskery.checkpoint.model import Model
@@ -61,6 +63,7 @@ def info(
         Path | None, typer.Option("--draw", metavar="FILE", help="Draw the network: .svg, or a page, .html.")
     ] = None,
     html: HtmlOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a model, a recipe or a run: shape, parameters, cost, how far a run came. Several runs are compared."""
@@ -108,7 +111,7 @@ def _draw(sources: list[str], html: Path | None) -> None:
 
     if len(sources) == 1 and html is not None and kind_of(Path(sources[0])) is not None:
         require_place(html)
-        save_picture(page_of(Path(sources[0])), html)
+        save_picture(page_of(Path(sources[0]), phrases().lang), html)
         return
     for source in sources:
         if not is_run(source):
@@ -119,7 +122,7 @@ def _draw(sources: list[str], html: Path | None) -> None:
             )
     if html is not None:
         require_place(html)
-        save_picture(comparison(sources), html)
+        save_picture(comparison(sources, lang=phrases().lang), html)
 
 
 def _compare(sources: list[str], as_json: bool) -> None:
@@ -242,7 +245,7 @@ def _draw_network(whole: Whole, read: Recipe | str, title: str, path: Path) -> N
     from maskery.cli.output import save_picture
     from maskery.explain.network import network_picture
 
-    save_picture(network_picture(whole, read, title), path)
+    save_picture(network_picture(whole, read, title, phrases().lang), path)
 
 
 def _cost(whole: Whole, recipe: Recipe | None, asked: Asked) -> dict[str, Any]:

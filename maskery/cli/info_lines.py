@@ -11,10 +11,12 @@ def print_facts(facts: dict[str, Any]) -> None:
     from rich.table import Table
 
     from maskery.cli.output import results
+    from maskery.language import phrases
 
+    words = phrases()
     grid = Table.grid(padding=(0, 2, 0, 0))
     for key, value in _lines(facts):
-        grid.add_row(key, value)
+        grid.add_row(words.name(key), words.line(value))
     results().print(grid)
 
 
@@ -71,7 +73,14 @@ def _sizes(shape: dict[str, Any]) -> str:
     layers, heads = counted(shape["layers"], "layer"), counted(shape["heads"], "head")
     if shape["decoder"]:
         layers = f"{shape['layers']} + {counted(shape['decoder'], 'layer')} that read and write"
-    return f"{layers}, width {shape['width']}, {heads}, feed-forward {shape['feedforward']}"
+    inner = f"feed-forward {shape['feedforward']}{', gated' if shape['gated'] else ''}"
+    return f"{layers}, width {shape['width']}, {heads}, {inner}{_windows(shape)}"
+
+
+def _windows(shape: dict[str, Any]) -> str:
+    if not shape["local"]:
+        return ""
+    return f", windows of {shape['local']} slots, the whole row every {shape['global_every']} layers"
 
 
 def _positions(shape: dict[str, Any]) -> str:
@@ -83,6 +92,12 @@ def _positions(shape: dict[str, Any]) -> str:
     if kind == "mpnet":
         told = f"{shape['buckets']} buckets of distances up to {shape['clip']}"
         return f"mpnet, learned and {told}, rows up to {shape['max_length']} slots"
+    if kind == "disentangled":
+        told = f"{shape['buckets']} buckets of a side up to {shape['clip']}"
+        return f"disentangled, {told}, rows of any length"
+    if kind == "rotary":
+        near = f" ({shape['local_theta']:,g} in windows)" if shape["local_theta"] not in (0, shape["theta"]) else ""
+        return f"rotary, base {shape['theta']:,g}{near}, rows of any length"
     if kind == "t5":
         return f"t5, {shape['buckets']} buckets of distances up to {shape['clip']}, rows of any length"
     return f"{kind}, rows of any length"

@@ -97,6 +97,7 @@ def inspect(
         _show_flow(first, store, seed, out, layers=flow)
     else:
         _show_rows(first, store, MEASURED if rows is None else rows, step or 0, seed, out, model)
+        _say_chosen(names[0], size, changes)
 
 
 @dataclass(frozen=True)
@@ -328,6 +329,17 @@ def _show_rows(asked: Recipe, store: Corpora, count: int, step: int, seed: int, 
         print_rates(found, console, out.words)
     _say_measured(found, feed, count, step, drawn)
     sight.require_no_leak()
+
+
+def _say_chosen(recipe: str, size: str | None, changes: Mapping[str, Any]) -> None:
+    """Rows are measured as the recipe has them; where `pretrain` would choose others on this machine, say so."""
+    from maskery.cli.output import say
+    from maskery.train.options import Options, dotted
+    from maskery.train.settle import chosen_rows
+
+    for choice in chosen_rows(Options(recipe=recipe, size=size, settings=dotted(changes))):
+        if "training.length" in choice.keys:
+            say(f"these are the recipe's own rows; pretrain would choose {choice.reason}")
 
 
 def _say_measured(found: Rates, feed: Feed, count: int, step: int, drawn: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maskery.cli.output import duration, talk
+from maskery.language import phrases
 from maskery.recipes.recipe import Recipe
 from maskery.train.loggers import Logger
 from maskery.train.loop import Update
@@ -112,11 +113,11 @@ class Display(Logger):
             bar = ProgressBar(total=self.meter.steps, completed=self.meter.step, width=60)
             shown = Table.grid()
             shown.add_row(bar)
-            shown.add_row(Text(self.meter.text()))
+            shown.add_row(Text(phrases().line(self.meter.text())))
             self._live.update(shown)
         elif self.clock() - self._told >= _LOG_EVERY:
             self._print()
 
     def _print(self) -> None:
         self._told, self._printed = self.clock(), self.meter.step
-        self.console.print(self.meter.text(), soft_wrap=True)
+        self.console.print(phrases().line(self.meter.text()), soft_wrap=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery.cli.live import Display, Meter
+from maskery.language import phrases
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.measure import HEADLINES
 from maskery.tasks.judge.words import figure_text
@@ -83,7 +84,8 @@ def _shown(meter_of: Callable[[], DevMeter]) -> Iterator[Watch]:
         display.log(update, line)
         if any(key.startswith("eval/") for key in line):
             meter = display.meter
-            display.console.print(f"step {meter.step:,}/{meter.steps:,}: {meter.evaluation}", soft_wrap=True)
+            told = f"step {meter.step:,}/{meter.steps:,}: {meter.evaluation}"
+            display.console.print(phrases().line(told), soft_wrap=True)
         if update.step == display.meter.steps:
             display.end(None)
 

@@ -8,14 +8,16 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from maskery.errors import InputError
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,8 +55,19 @@ def talk() -> Console:
 
 
 def say(message: str) -> None:
-    """One remark on stderr, whole: a terminal may wrap it, a log gets one line."""
-    talk().print(message, soft_wrap=True)
+    """One remark on stderr, whole: a terminal may wrap it, a log gets one line. It is given in English, and printed in
+    the language of results."""
+    talk().print(phrases().line(message), soft_wrap=True)
+
+
+def say_all(messages: Iterable[str]) -> None:
+    for message in messages:
+        say(message)
+
+
+def tell(line: str) -> None:
+    """One line of the result on stdout, given in English as in `say`."""
+    results().print(phrases().line(line), soft_wrap=True)
 
 
 def say_found(model: Model, before: str = "") -> None:
@@ -212,3 +225,17 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60}m {whole % 60:02d}s"
     return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+
+
+def print_table(lines: Sequence[Sequence[str]]) -> None:
+    """Cells under each other: the first to the left, the others to the right."""
+    widths = [max(cell_len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    for first, *rest in lines:
+        cells = [first + _gap(first, widths[0])]
+        cells += [_gap(cell, width) + cell for cell, width in zip(rest, widths[1:], strict=True)]
+        results().print("  ".join(cells).rstrip(), soft_wrap=True)
+
+
+def _gap(cell: str, width: int) -> str:
+    """Han characters are two columns wide."""
+    return " " * (width - cell_len(cell))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MetaOption, TextOption
+from maskery.cli.settings import LangOption
+from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, MapOption, MetaOption, TextOption
 from maskery.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,15 +27,20 @@ def predict(
     out: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the answers to a file.")] = None,
     text: TextOption = None,
     meta: MetaOption = None,
+    map: MapOption = None,
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
+    no_text: Annotated[bool, typer.Option("--no-text", help="Leave the texts out of the answers.")] = False,
+    lang: LangOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all probabilities.")] = False,
 ) -> None:
-    """Answer for each text: guid, answer, probability. The file is read with the columns of the run."""
+    """Answer for each text: guid, answer, probability, text. The file is read with the columns of the run."""
     from maskery.cli.output import say
     from maskery.cli.task_answers import json_lines, records, tsv
     from maskery.cli.task_files import column_flags
+    from maskery.tasks.merging import Merging
+    from maskery.tasks.read.mapping import parsed
     from maskery.tasks.together import averaged
 
     *runs, file = paths
@@ -46,13 +52,15 @@ def predict(
         raise InputError("there is no such folder", where=out.parent, repair=f"mkdir -p {out.parent}, or another --out")
     flags = column_flags(text, None, meta, header, format, errors)
     models = opened(runs, flags)
+    merging = Merging.of_predictions(models[0].config, parsed(map or ()))
     examples = texts_of(models[0].config, file, flags)
     for note in examples.notes:
         say(note)
     found = averaged([(each.config, _told(run, each, examples)) for run, each in zip(runs, models, strict=True)])
+    found = merging.applied(found)
     for note in found.notes:
         say(note)
-    answers = records(examples, found, models[0].config.labels)
+    answers = records(examples, found, merging.labels, texts=not no_text)
     _hand_out(json_lines(answers) if as_json else tsv(answers), out, len(answers))
 
 
@@ -75,39 +83,15 @@ def opened(runs: Sequence[str], flags: dict[str, Any]) -> list[Answering]:
 
 
 def texts_of(config: TaskConfig, file: str, flags: dict[str, Any]) -> Examples:
+    from maskery.cli.generate import read_lines
     from maskery.cli.task_files import read_as_learned
+    from maskery.tasks.read.stdin import examples_of_lines
 
     if file != "-":
         return read_as_learned(config, Path(file), flags, labelled=False)
-    if flags:
-        raise InputError("stdin has texts and no columns", repair="leave out --text, --header and --format, or a file")
-    return _from_stdin(config)
-
-
-def _from_stdin(config: TaskConfig) -> Examples:
-    """One text a line; where a task reads several, a tab parts them."""
-    from maskery.cli.generate import read_lines
-    from maskery.cli.output import counted, say
-    from maskery.tasks.examples import Example, Examples
-
-    if config.task == "choice" or config.columns.meta:
-        why = "questions with choices" if config.task == "choice" else f"columns ({', '.join(config.columns.meta)})"
-        raise InputError(f"the run reads {why}, which a line of text cannot hold", repair="maskery predict RUN FILE")
-    lines, items = read_lines(None), []
-    for number, line in enumerate(lines, 1):
-        parts = tuple(line.split("\t")) if len(config.columns.text) > 1 else (line,)
-        example = Example(guid=f"line-{number}", texts=parts, file="stdin", line=number)
-        if not line.strip():
-            continue
-        if len(parts) != len(config.columns.text):
-            cause = f"{len(parts)} texts, and the run reads {', '.join(config.columns.text)}"
-            raise example.wrong(cause, "part the texts of a line by a tab")
-        items.append(example)
-    if not items:
-        raise InputError("there is no text", where="stdin", repair="write one a line")
-    if len(items) < len(lines):
-        say(f"{counted(len(lines) - len(items), 'empty line')} left out")
-    return Examples(task=config.task, fields=config.columns.text, items=tuple(items))
+    if flags.keys() - {"columns.header"}:
+        raise InputError("stdin has texts and no columns", repair="leave out --text, --meta and --format, or a file")
+    return examples_of_lines(config, read_lines(None), flags.get("columns.header", "auto"))
 
 
 def _told(run: str, model: Answering, examples: Examples) -> Predicted:

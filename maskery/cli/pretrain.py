@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maskery.cli.corpora import corpus_option, open_corpora
-from maskery.cli.settings import JsonOption, PickleOption, SetOption, SizeOption, parse_settings
+from maskery.cli.settings import JsonOption, LangOption, PickleOption, SetOption, SizeOption, parse_settings
 
 if TYPE_CHECKING:
     from maskery.cli.live import Meter
@@ -51,6 +51,7 @@ def pretrain(
     ] = None,
     fsdp: Annotated[bool, typer.Option("--fsdp", help="Each rank holds a part of the weights, not all.")] = False,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=0, help="Of each rank; 0 = automatic.")] = 0,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Train a model. What is left open is chosen to suit the run and the machine, and printed with its reason."""
@@ -91,7 +92,7 @@ def _pretrain(
     as_json: bool,
 ) -> None:
     from maskery.cli.knowledge import prepare
-    from maskery.cli.output import counted, duration, emit_json, results, say
+    from maskery.cli.output import counted, duration, emit_json, say, tell
     from maskery.train.folder import RunFolder
     from maskery.train.settle import settle
 
@@ -118,7 +119,7 @@ def _pretrain(
         emit_json(summary(run, took))
         return
     spent = "" if finished else f", in {duration(took)}"
-    results().print(f"{out}: a model of {counted(resolved.training.steps, 'step')}{spent}", soft_wrap=True)
+    tell(f"{out}: a model of {counted(resolved.training.steps, 'step')}{spent}")
     mask = store.tokenizer.names.get("mask", "[MASK]")
     fill = f'maskery fill {out} "a text with {mask} in it"        '
     can_fill = "masked_token" in resolved.objectives and resolved.corruption.replace.mask > 0

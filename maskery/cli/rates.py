@@ -32,7 +32,7 @@ def print_rates(found: Rates, console: Console, words: Phrases = ENGLISH) -> Non
         _print_narrow(found, console, words)
     _print_lengths(found, console, words)
     for warning in found.warnings:
-        console.print(Text(f"{words.phrase('warning: ')}{warning}", style="bold yellow"), soft_wrap=True)
+        console.print(Text(f"{words.phrase('warning: ')}{words.line(warning)}", style="bold yellow"), soft_wrap=True)
 
 
 def _print_narrow(found: Rates, console: Console, words: Phrases) -> None:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand
 
+from maskery.cli.model_files import NAMES as MODEL_FILES
+from maskery.cli.model_files import model_of_files
 from maskery.errors import InputError
 from maskery.tasks.examples import TASKS
+from maskery.tasks.read.classic_tasks import KINDS, reading_of
 
 RENAMED = {
-    "data_dir": "--data",
     "output_dir": "--out",
     "max_seq_length": "--length",
     "train_batch_size": "--batch",
     "learning_rate": "--lr",
     "num_train_epochs": "--epochs",
 }
-MODEL_FILES = ("bert_config_file", "init_checkpoint", "vocab_file")
 SWITCHES = ("do_train", "do_eval", "do_predict", "do_lower_case", "use_tpu")
 LEFT_OUT = {
     "do_train": "training is what finetune does",
@@ -33,6 +35,7 @@ LEFT_OUT = {
     "iterations_per_loop": "it is for TPUs",
 }
 """Flags that ask for nothing here, and why."""
+KNOWN = {*RENAMED, *MODEL_FILES, *LEFT_OUT, "data_dir", "task_name", "warmup_proportion"}
 
 
 class WithOldFlags(TyperCommand):
@@ -41,32 +44,80 @@ class WithOldFlags(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from maskery.cli.output import say
 
-        given, notes = translated(args)
+        given, notes = translated(args, lambda rest: self._model(ctx, rest))
         for note in notes:
             say(note)
         return super().parse_args(ctx, given)
 
+    def _model(self, ctx: Any, arguments: list[str]) -> str | None:
+        """MODEL, where the arguments have it."""
+        found = self.make_parser(ctx).parse_args(list(arguments))[0].get("model")
+        return found if isinstance(found, str) else None
 
-def translated(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments in our spelling, and what was changed."""
+
+def translated(
+    arguments: Sequence[str], model: Callable[[list[str]], str | None] = lambda rest: None
+) -> tuple[list[str], list[str]]:
+    """The arguments in our spelling, and what was changed. `model` finds MODEL among arguments in our spelling."""
     found: list[str] = []
     notes: list[str] = []
+    later: dict[str, str] = {}
     rest = iter(arguments)
     for each in rest:
         name, equals, value = each.removeprefix("--").partition("=")
-        known = {*RENAMED, *MODEL_FILES, *LEFT_OUT, "task_name", "warmup_proportion"}
-        if not each.startswith("--") or not {name, name.removeprefix("no")} & known:
+        if not each.startswith("--") or not {name, name.removeprefix("no")} & KNOWN:
             found.append(each)
             continue
-        switch = name if name in known else name.removeprefix("no")
+        switch = name if name in KNOWN else name.removeprefix("no")
         if switch in SWITCHES:
             _refuse_without_training(switch, "false" if switch != name else value)
         else:
             value = value if equals else _next(rest, name)
+        if switch in (*MODEL_FILES, "task_name", "data_dir"):
+            later[switch] = value
+            continue
         replaced, note = _ours(switch, value)
         found += replaced
         notes.append(note)
+    for options, told in (_of_data(later), _of_model(later, model, found)):
+        found = [*options, *found]
+        notes += told
     return found, notes
+
+
+def _of_data(given: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The task and its folder, which are read together."""
+    name, folder = given.get("task_name"), given.get("data_dir")
+    plain = [] if folder is None else ["--data", folder]
+    told = [] if folder is None else [f"--data_dir is understood as --data {folder}"]
+    if name is None:
+        return plain, told
+    if name.lower() in TASKS:
+        return ["--task", name.lower(), *plain], [f"--task_name is understood as --task {name.lower()}", *told]
+    reading = None if folder is None else reading_of(name, Path(folder))
+    if reading is None and name.lower() in KINDS:
+        return ["--task", KINDS[name.lower()]], [f"--task_name {name} is understood as --task {KINDS[name.lower()]}"]
+    if reading is None:
+        what = "it names a class of run_classifier.py; the files tell the task, or --processor FILE.py:CLASS reads them"
+        return plain, [f"--task_name {name} is left out: {what}", *told]
+    return list(reading.options), [
+        f"--task_name {name} with --data_dir is understood as {shlex.join(reading.options)}",
+        *reading.notes,
+    ]
+
+
+def _of_model(
+    given: Mapping[str, str], model: Callable[[list[str]], str | None], rest: list[str]
+) -> tuple[list[str], list[str]]:
+    """MODEL, where the files of a model are given in its place."""
+    files = {name: given[name] for name in MODEL_FILES if name in given}
+    if not files:
+        return [], []
+    flags, said = ", ".join(f"--{name}" for name in files), model(rest)
+    if said is not None:
+        return [], [f"{flags} left out: the model is {said}, as given before the options"]
+    found = model_of_files(files)
+    return [found], [f"{flags}: the model is {found}"]
 
 
 def _next(rest: Iterator[str], name: str) -> str:
@@ -85,19 +136,8 @@ def _refuse_without_training(name: str, value: str) -> None:
 
 
 def _ours(name: str, value: str) -> tuple[list[str], str]:
-    if name in MODEL_FILES:
-        folder = Path(value).parent
-        raise InputError(
-            f"--{name} {value}: a model is given as its folder, before the options",
-            repair=f"maskery finetune {folder} ..., without {', '.join(f'--{each}' for each in MODEL_FILES)}",
-        )
     if name in RENAMED:
         return [RENAMED[name], value], f"--{name} is understood as {RENAMED[name]} {value}"
     if name == "warmup_proportion":
         return ["--set", f"training.warmup={value}"], f"--{name} is understood as --set training.warmup={value}"
-    if name == "task_name" and value.lower() in TASKS:
-        return ["--task", value.lower()], f"--{name} is understood as --task {value.lower()}"
-    if name == "task_name":
-        what = "it names a class of run_classifier.py; the files tell the task, or --processor FILE.py:CLASS reads them"
-        return [], f"--{name} {value} is left out: {what}"
     return [], f"--{name} is left out: {LEFT_OUT[name]}"

@@ -75,16 +75,18 @@ def print_comparison(runs: list[History], facts: list[dict[str, Any]], console: 
     from maskery.explain.history import sums_differ
     from maskery.explain.runs import COLUMNS, differences, sparkline, value_text
     from maskery.explain.words import words_of
+    from maskery.language import phrases
 
+    words = phrases()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for run in runs:
         table.add_column(run.name, overflow="fold")
     for name, column in COLUMNS.items():
-        table.add_row(name, *(column(each) for each in facts))
-    table.add_row("loss by step", *(sparkline(run, width=20) for run in runs))
+        table.add_row(words.name(name), *(words.line(column(each)) for each in facts))
+    table.add_row(words.name("loss by step"), *(sparkline(run, width=20) for run in runs))
     for key, values in differences(runs).items():
         table.add_row(key, *map(value_text, values))
     console.print(table)
     if sums_differ(runs):
-        console.print(words_of("en").different_sums)
+        console.print(words_of(words.lang).different_sums)

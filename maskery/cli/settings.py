@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from maskery.errors import InputError
+from maskery.language import speak
 
 SetOption = Annotated[
     list[str] | None,
@@ -27,7 +28,12 @@ HtmlOption = Annotated[
 
 LangOption = Annotated[
     str | None,
-    typer.Option("--lang", metavar="en|zh", help="Language of results and pages; by default that of the environment."),
+    typer.Option(
+        "--lang",
+        metavar="en|zh",
+        callback=speak,
+        help="Language of results and pages; else MASKERY_LANG, or that of the system.",
+    ),
 ]
 
 

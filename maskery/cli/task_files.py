@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 TextOption = Annotated[str | None, typer.Option("--text", metavar="A,B", help="Columns of the texts, by name or 1, 2.")]
 LabelOption = Annotated[str | None, typer.Option("--label", metavar="C", help="The column of the labels.")]
 MetaOption = Annotated[str | None, typer.Option("--meta", metavar="A,B", help="Columns to join to the text's vector.")]
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option("--map", metavar="LABEL=OTHER", help="Read a label as another; repeatable."),
+]
 HeaderOption = Annotated[str | None, typer.Option("--header", help="auto, yes or no.")]
 FormatOption = Annotated[
     str | None, typer.Option("--format", metavar="F", help="text, tsv, csv, jsonl, json, parquet or conll.")
@@ -34,6 +38,7 @@ def column_flags(
     header: str | None,
     format: str | None,
     errors: str | None,
+    map: list[str] | None = None,
 ) -> dict[str, Any]:
     """The flags as keys of task.toml; those that were not given are not there."""
     listed = {
@@ -42,16 +47,21 @@ def column_flags(
         if value is not None
     }
     single = {"label": label, "header": header, "format": format, "errors": errors}
-    return listed | {f"columns.{name}": value for name, value in single.items() if value is not None}
+    from maskery.tasks.read.mapping import parsed
+
+    mapping = {"columns.map": parsed(map)} if map else {}
+    return listed | mapping | {f"columns.{name}": value for name, value in single.items() if value is not None}
 
 
 def read_as_learned(config: TaskConfig, path: Path, flags: dict[str, Any], labelled: bool) -> Examples:
     """The examples of a file as the run's own columns say, where `flags` (`column_flags`) say nothing else."""
     from maskery.cli.task_settings import checked
     from maskery.tasks.read.learned import kept_columns, read_with
+    from maskery.tasks.read.mapping import joined
 
     kept = {f"columns.{name}": value for name, value in kept_columns(config, path, labelled).items()}
-    return read_with(config, path, checked(kept | flags).columns, labelled)
+    both = {"columns.map": joined(config.columns.map, flags.get("columns.map", {}))}
+    return read_with(config, path, checked(kept | flags | both).columns, labelled)
 
 
 def take_texts(model: Answering, flags: dict[str, Any], task: str | None = None) -> None:

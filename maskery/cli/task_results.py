@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from maskery import files
-from maskery.cli.evaluate import plain
-from maskery.cli.output import duration, emit_json, results, say
+from maskery.cli.evaluate import plain, show_groups
+from maskery.cli.output import duration, emit_json, print_table, results, say, tell
 from maskery.cli.task_answers import records, tsv
 from maskery.cli.task_files import asked
+from maskery.language import phrases
 from maskery.tasks.finetune import TaskRun
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.measure import HEADLINES, Judgement
@@ -30,7 +31,7 @@ def answer_test(run: TaskRun, splits: Splits) -> Path | None:
     found = asked(run.model, splits.test, "test")
     for note in found.notes:
         say(f"test: {note}")
-    files.write_text(path, tsv(records(splits.test, found, run.model.config.labels)))
+    files.write_text(path, tsv(records(splits.test, found, run.model.config.labels, texts=True)))
     return path
 
 
@@ -73,35 +74,37 @@ def show(run: TaskRun, answers: Path | None, seconds: float) -> None:
         _show_repeats(run)
         results().print(eval_block(_results(run)), soft_wrap=True)
         show_baselines(run.judgement)
-    results().print(f"{run.path}: a model for {run.model.config.task}, in {duration(seconds)}", soft_wrap=True)
+        show_groups(run.judgement)
+    tell(f"{run.path}: a model for {run.model.config.task}, in {duration(seconds)}")
     if run.judgement is not None:
-        results().print(f"report: {run.path / 'report.html'}", soft_wrap=True)
+        tell(f"report: {run.path / 'report.html'}")
     if answers is not None:
-        results().print(f"answers to the test set: {answers}", soft_wrap=True)
+        tell(f"answers to the test set: {answers}")
     say(f"next: maskery predict {run.path} FILE        maskery evaluate {run.path} --data FILE")
 
 
 def show_baselines(judgement: Judgement) -> None:
     """The simplest answers beside the model's, and whether it is ahead of them."""
     if judgement.baselines:
-        heads, lines = baseline_table(judgement, judge_words("en"))
-        _print_table([heads, *lines])
+        heads, lines = baseline_table(judgement, judge_words(phrases().lang))
+        print_table([heads, *lines])
     if judgement.verdict:
-        results().print(judgement.verdict, soft_wrap=True)
+        tell(judgement.verdict)
 
 
 def _show_repeats(run: TaskRun) -> None:
     """The curve, and the spread of the seeds, as small tables."""
     names, found = HEADLINES[run.model.config.task], run.repeated
     if found.learning is not None:
-        _print_table([["examples", names[0], "sd", "95 % from", "to"], *_curve_lines(found.learning, names[0])])
+        heads = map(phrases().name, ("examples", names[0], "sd", "95 % from", "to"))
+        print_table([[*heads], *_curve_lines(found.learning, names[0])])
     if found.seeds:
         each = [(name, found.seeds[name]) for name in names]
         lines = [
             [name, figure_text(told.mean), figure_text(told.sd), " ".join(map(figure_text, told.each))]
             for name, told in each
         ]
-        _print_table([["seeds", "mean", "sd", "each"], *lines])
+        print_table([[*map(phrases().name, ("seeds", "mean", "sd", "each"))], *lines])
 
 
 def _curve_lines(curve: LearningCurve, metric: str) -> list[list[str]]:
@@ -115,10 +118,3 @@ def _curve_lines(curve: LearningCurve, metric: str) -> list[list[str]]:
         ]
         for size, each in curve.over_sizes(metric).items()
     ]
-
-
-def _print_table(lines: list[list[str]]) -> None:
-    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-    for first, *rest in lines:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
-        results().print("  ".join(cells).rstrip(), soft_wrap=True)

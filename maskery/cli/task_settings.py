@@ -26,6 +26,7 @@ FLAGS = {
     "columns.text": "--text",
     "columns.label": "--label",
     "columns.meta": "--meta",
+    "columns.map": "--map",
     "columns.header": "--header",
     "columns.format": "--format",
     "columns.errors": "--errors",
@@ -61,8 +62,9 @@ def nested(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 def keys_of(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
     """--set and named flags as dotted keys; unknown ones, and those that are settled otherwise, are refused."""
-    known = flat(TaskConfig(task="classify").model_dump())
-    given = flat(settings)
+    whole = ("columns.map",)
+    known = flat(TaskConfig(task="classify").model_dump(), whole=whole)
+    given = flat(settings, whole=whole)
     for key in given:
         top = key if key in SETTLED else key.partition(".")[0]
         if top in SETTLED:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from maskery.language import Phrases
+
 if TYPE_CHECKING:
     from maskery.picture import Picture
 
@@ -138,18 +140,20 @@ def score(facts: dict[str, Any]) -> str:
     return "not measured: no development set"
 
 
-def page_of(path: Path) -> Picture:
+def page_of(path: Path, lang: str = "en") -> Picture:
     """The lines as a table, and the curves of what was logged."""
     from maskery.explain.curves import curves
     from maskery.explain.history import histories, is_trained
     from maskery.picture import report, table
 
-    lines = table(("", path.name), lines_of(facts_of(path)), words=(1,))
+    said = Phrases(lang)
+    told = [(said.name(name), said.line(value)) for name, value in lines_of(facts_of(path))]
+    lines = table(("", path.name), told, words=(1,))
     logged = [each for each in (path, *parts_of(path)) if is_trained(each)]
     runs = [run for run in (histories([*logged]) if logged else ()) if run.lines]
     names = sorted({name for run in runs for name in run.metrics if name == "loss" or name.startswith("eval/")})
-    drawn = curves([run.folder.path for run in runs], metrics=names) if names else None
-    return report(f"{kind_of(path)}: {path.name}", [("", [lines], drawn)])
+    drawn = curves([run.folder.path for run in runs], metrics=names, lang=lang) if names else None
+    return report(f"{said.name(kind_of(path) or '')}: {path.name}", [("", [lines], drawn)], lang)
 
 
 def check(path: Path, found: Callable[[str], None]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption, new_app, parse_settings
+from maskery.cli.settings import JsonOption, LangOption, new_app, parse_settings
 from maskery.cli.task_files import (
     ErrorsOption,
     FormatOption,
@@ -85,6 +85,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of the loss or training, e.g. scale=30.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train an encoder of sentences. Usual settings come with the loss; the best on dev is kept."""
@@ -102,7 +103,7 @@ def _train(
     model: str, loss: str, train: Path, dev: Path | None, out: Path, keys: dict[str, Any], resume: bool, as_json: bool
 ) -> None:
     from maskery.cli.live_task import watching_encoder
-    from maskery.cli.output import emit_json, results, say
+    from maskery.cli.output import emit_json, say, tell
     from maskery.cli.task_settings import nested
     from maskery.files import require_writable
     from maskery.tasks.folder import TaskFolder
@@ -133,7 +134,7 @@ def _train(
     told = f"; best at step {best['step']:,}: {best['value']:.4f}" if best else ""
     if best and not best["step"]:
         told = f"; worse than before training ({best['value']:.4f}): the start is kept"
-    results().print(f"{out}: {state['step']:,} updates{told}; {encoder.dimensions} dimensions", soft_wrap=True)
+    tell(f"{out}: {state['step']:,} updates{told}; {encoder.dimensions} dimensions")
 
 
 @app.command()
@@ -163,10 +164,11 @@ def mine(
     format: FormatOption = None,
     errors: ErrorsOption = None,
     seed: SeedOption = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find hard negatives: texts that the encoder takes for near and that are not the positives of a pair."""
-    from maskery.cli.output import emit_json, results, say
+    from maskery.cli.output import emit_json, say, say_all, tell
     from maskery.files import require_new_file, write_text
     from maskery.vectors.encoder import Encoder
     from maskery.vectors.learn.data import fitted
@@ -187,8 +189,7 @@ def mine(
         raise InputError("these are lines, not pairs of texts that belong together", where=pairs, repair=repair)
     found = fitted(read, "simbert", positive=positive)
     more = () if candidates is None else read_texts(candidates, "simcse").texts
-    for note in found.notes:
-        say(note)
+    say_all(found.notes)
     with _counting("encoding") as told:
         mined = search(Encoder(model, say=say), found, how, candidates=more, told=told)
     write_text(out, _table(mined, out))
@@ -196,7 +197,7 @@ def mine(
         emit_json({"out": str(out), "pairs": len(found), "triplets": len(mined.triplets), "notes": list(mined.notes)})
         return
     for note in mined.notes:
-        results().print(note, soft_wrap=True)
+        tell(note)
 
 
 def _columns(text: str | None, header: str | None, format: str | None, errors: str | None) -> ColumnsConfig:
@@ -256,10 +257,11 @@ def after(
     pool: Annotated[
         str | None, typer.Option("--pool", metavar="P", help="Instead of the folder's pooling, e.g. first_last.")
     ] = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fit whitening, centring or a flow on texts and write the encoder with it."""
-    from maskery.cli.output import emit_json, results, say
+    from maskery.cli.output import emit_json, say, tell
     from maskery.errors import ExistsError
     from maskery.files import require_writable
     from maskery.vectors.after.base import AFTER
@@ -282,7 +284,7 @@ def after(
     if as_json:
         emit_json({"out": str(out), "kind": kind, "texts": len(found.texts), "dimensions": made.dimensions})
         return
-    results().print(f"{out}: {kind} of {len(found.texts):,} texts, {made.dimensions} dimensions", soft_wrap=True)
+    tell(f"{out}: {kind} of {len(found.texts):,} texts, {made.dimensions} dimensions")
 
 
 app.command()(heat)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery.cli.settings import LangOption
 from maskery.cli.task_files import ErrorsOption, FormatOption, HeaderOption, LabelOption, TextOption, column_flags
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from maskery.vectors.encoder import Encoder
@@ -30,6 +32,7 @@ def heat(
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
+    lang: LangOption = None,
 ) -> None:
     """Draw how alike a few texts are, each with each: a square of cosines, both texts on hovering."""
     from maskery.cli.output import save_picture
@@ -39,7 +42,7 @@ def heat(
     require_place(html)
     found = _read(file, column_flags(text, None, None, header, format, errors))
     require_few(found.texts)
-    save_picture(heat_map(_opened(model), found.texts), html)
+    save_picture(heat_map(_opened(model), found.texts, phrases(lang).lang), html)
 
 
 def vectors_map(
@@ -52,6 +55,7 @@ def vectors_map(
     header: HeaderOption = None,
     format: FormatOption = None,
     errors: ErrorsOption = None,
+    lang: LangOption = None,
 ) -> None:
     """Draw texts in two dimensions: a mark for each, its text on hovering, a colour and a shape for each label."""
     from maskery.cli.output import save_picture
@@ -64,7 +68,7 @@ def vectors_map(
     found = _read(file, column_flags(text, label, None, header, format, errors))
     require_enough(found.texts)
     labels = found.labels if isinstance(found, LabelledTexts) else None
-    save_picture(vector_map(_opened(model), found.texts, labels, by), html)
+    save_picture(vector_map(_opened(model), found.texts, labels, by, lang=phrases(lang).lang), html)
 
 
 def _read(file: Path, flags: dict[str, Any]) -> LabelledTexts | PlainTexts:

@@ -9,7 +9,7 @@ from typing import Any
 
 def evaluate_vectors_of(model: Path, task: str, data: Path, as_json: bool, flags: dict[str, Any] | None = None) -> None:
     """Tell the figures with their 95 % intervals. `flags` are the columns that were asked for (`column_flags`)."""
-    from maskery.cli.output import emit_json, progress, results, say
+    from maskery.cli.output import emit_json, progress, say, tell
     from maskery.cli.task_settings import checked
     from maskery.vectors.encoder import Encoder
     from maskery.vectors.judge.measure import evaluate_vectors
@@ -31,6 +31,6 @@ def evaluate_vectors_of(model: Path, task: str, data: Path, as_json: bool, flags
         return
     figures = len(found.metrics) + 1
     for line in found.lines()[:figures]:
-        results().print(line, soft_wrap=True)
+        tell(line)
     for note in found.notes:
         say(note)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maskery.cli.settings import JsonOption
+from maskery.cli.settings import JsonOption, LangOption
+from maskery.language import phrases
 
 if TYPE_CHECKING:
     from maskery.words.plane import Plane
@@ -24,6 +25,7 @@ def word_map(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a picture: an offline page, .html, or .svg.")
     ] = None,
+    lang: LangOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Draw words and their neighbours in two dimensions."""
@@ -37,7 +39,7 @@ def word_map(
         require_place(html)
     found = plane(open_vectors(vectors), word, top)
     if html is not None:
-        save_picture(map_picture(found), html)
+        save_picture(map_picture(found, phrases(lang).lang), html)
     if as_json:
         emit_json(plain(found))
     elif html is None:
@@ -51,13 +53,13 @@ def plain(found: Plane) -> dict[str, Any]:
 
 
 def _print(found: Plane) -> None:
-    from maskery.cli.output import counted, results, say
+    from maskery.cli.output import counted, results, say, tell
 
     console = results()
     lines, hidden = grid(found, min(_WIDEST, console.width), _HIGH)
     for line in lines:
         console.print(line, soft_wrap=True)
-    console.print(f"the plane keeps {100 * found.share:.0f} % of the differences of these {len(found.words):,} vectors")
+    tell(f"the plane keeps {100 * found.share:.0f} % of the differences of these {len(found.words):,} vectors")
     if hidden:
         say(f"no room for {counted(hidden, 'word')}: a wider terminal, a smaller --top, or --html map.html")
 

@@ -8,7 +8,7 @@ for byte, for any number of workers and any size of chunk.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from maskery import arguments
 from maskery.corpus.encode import Pairs
+from maskery.corpus.given import documents
 from maskery.corpus.lines import Errors, Tally, check_errors
 from maskery.corpus.reader import lines
-from maskery.corpus.sources import Progress, Source, gathered
+from maskery.corpus.sources import Progress, Source
 from maskery.corpus.survey import Survey, survey
 from maskery.corpus.workers import encode_all
 from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, StoreWriter, fingerprint
@@ -79,7 +80,7 @@ class _Chunk:
 
 
 def build(
-    files: Iterable[str | Path] | str | Path,
+    files: Iterable[str | Path | Mapping[str, Any]] | str | Path,
     out: str | Path,
     *,
     format: str | None = None,
@@ -99,14 +100,14 @@ def build(
     progress: Progress | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Corpus:
-    """Build a corpus folder at `out` and open it.
+    """Build a corpus folder at `out` and open it: maskery.Corpus.build(frame, "my-corpus", field="body").
 
-    files: files, folders, or "-" for stdin; their formats go by their names, or by `format` (text, jsonl, csv, tsv,
-        parquet). `field` is the field or column that holds the text.
+    files: files, folders, or "-" for stdin, of a format by their names or by `format` (text, jsonl, csv, tsv, parquet);
+        or documents: a DataFrame, a `datasets.Dataset`, dicts, or an iterator or column of texts, `iter(texts)`.
+    field: the field or column that holds the text.
     pairs: the fields of a source and its target, for a model that writes the second when it reads the first;
         `target_tokenizer` gives targets a vocabulary of their own.
-    kind, vocab, lowercase: belong to tokenizer="train"; vocab=None is chosen by the length of the text, lowercase=None
-        is True for wordpiece.
+    kind, vocab, lowercase: of tokenizer="train"; vocab=None goes by the length of the text, lowercase=None by the kind.
     dictionary: a file of words that are kept together; or a list of words (strings) and files (`Path`).
     duplicates: "drop" leaves out documents that are exact copies of earlier ones, "keep" keeps them.
     workers: processes; 0 = none, None = one for each core.
@@ -125,7 +126,7 @@ def build(
     options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates, "pairs": pairs}
     options |= {"tokenizer": "given" if given else "train", "kind": None if given else kind, "vocab": vocab}
     options |= {"words": words, "dictionary": _described(terms), "heldout": heldout, "errors": how}
-    with gathered(files, format, field, progress or _silent, target) as (sources, notes):
+    with documents(files, format, field, progress or _silent, target, out) as (sources, notes):
         total = sum(source.size for source in sources)
         walks = _Walks(progress, total, trains=(given is None) + (target_tokenizer == "train"))
         text = _Text(sources, how, survey(sources, how, walks.next(_SURVEY), drop=duplicates == "drop"))

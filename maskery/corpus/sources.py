@@ -47,6 +47,11 @@ SUFFIXES = {
 }
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 STDIN = "-"
+FORM = (
+    "files or folders: a path, or a list of paths; or documents: a pandas DataFrame, a datasets.Dataset, a list of "
+    "dicts, or an iterator of texts, iter(texts)"
+)
+NO_FILES = 'strings of a list name files; texts are given as [{"text": ...}, ...] or as iter(texts)'
 _LONGEST_NAME = 4096
 """Characters of a path that systems take."""
 _NAMED = 3
@@ -97,14 +102,11 @@ def gathered(
         FORMATS.check(format)
     if not field:
         raise InputError("the name of the field is empty", repair="--field text, or whatever it is called in the files")
-    form = "files or folders: a path, or a list of paths"
-    given = [files] if isinstance(files, str | Path) else arguments.items("files", files, form)
+    given = [files] if isinstance(files, str | Path) else arguments.items("files", files, FORM)
     for number, each in enumerate(given):
         if isinstance(each, str) and ("\n" in each or len(each) > _LONGEST_NAME):
-            raise arguments.wrong(
-                f"files[{number}]", each, form, "texts themselves are no files: write them into one, and give its path"
-            )
-        arguments.path(f"files[{number}]", each, form)
+            raise arguments.wrong(f"files[{number}]", each, FORM, NO_FILES)
+        arguments.path(f"files[{number}]", each, FORM)
     if not given:
         raise TextError("no text file was given", file="FILES", repair="maskery corpus build FILE ... --out DIR")
     if sum(str(each) == STDIN for each in given) > 1:

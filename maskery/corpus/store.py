@@ -56,7 +56,7 @@ class CorpusFacts:
 class Corpus:
     """A folder of tokenised text, opened: token ids in the memory map, documents, sentences, the tokenizer.
 
-    corpus = maskery.Corpus.build(["a.txt", "b.jsonl"], "my-corpus")     # once; then
+    corpus = maskery.Corpus.build(["a.txt", "b.jsonl"], "my-corpus")     # once, of files or of a DataFrame; then
     corpus = maskery.Corpus.open("my-corpus")
     corpus.counts["tokens"], corpus.tokenizer.tokens(corpus.tokens[:10].tolist())
     """

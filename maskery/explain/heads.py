@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,9 @@ from maskery.picture.markup import Markup, joined, language, script_data, tag
 _SCRIPT = Path(__file__).with_name("heads.js").read_text(encoding="utf-8")
 _STYLE = Path(__file__).with_name("heads.css").read_text(encoding="utf-8")
 _STEPS = 65535
+_FLAT = 0.97
+"""Share of the largest entropy from which on weights are called uniform."""
+_TITLE = 60
 _FILTERS = {"AA": "A → A", "AB": "A → B", "BA": "B → A", "BB": "B → B"}
 
 
@@ -40,11 +44,13 @@ def head_view(
             arguments.count(f"layers[{number}]", each)
             for number, each in enumerate(arguments.items("layers", layers, "a list of numbers: layers=[1, 2]"))
         ]
-    return head_picture(attend(model_of(model), text, pair, layers), lang)
+    opened = model_of(model)
+    name = Path(model).name if isinstance(model, str | PathLike) else opened.family
+    return head_picture(attend(opened, text, pair, layers), lang, name)
 
 
-def head_picture(attention: Attention, lang: str = "en") -> Picture:
-    """The view of attention that was measured before."""
+def head_picture(attention: Attention, lang: str = "en", name: str = "") -> Picture:
+    """The view of attention that was measured before; `name` is the model's."""
     words, script = words_of(lang).heads, language("".join(attention.tokens))
     parts = [
         tag("style", Markup(_STYLE)),
@@ -57,9 +63,27 @@ def head_picture(attention: Attention, lang: str = "en") -> Picture:
     view = tag("div", joined(parts), {"class": "mk-heads", "data-mk-view": "heads"})
     layers, heads, tokens = attention.weights.shape[:3]
     note = [words.note, words.size.format(layers=layers, heads=heads, tokens=tokens, steps=_STEPS)]
+    note += _flat(attention, words)
     if attention.unknown:
         note.append(words.unknown.format(unknown=attention.unknown))
-    return Picture(words.title, view, note=words_of(lang).stop.join(note), lang=lang)
+    title = words.of.format(title=words.title, name=name, text=_shown(attention)) if name else words.title
+    return Picture(title, view, note=words_of(lang).stop.join(note), lang=lang)
+
+
+def _flat(attention: Attention, words: HeadWords) -> list[str]:
+    """A remark where no head prefers any token to another."""
+    heads = attention.heads()
+    entropy = sum(head["entropy"] for head in heads) / len(heads)
+    rows = attention.weights[0, 0] > 0
+    most = float(rows.sum(-1).clamp(min=1).double().log().mean())
+    return [words.flat.format(entropy=entropy, most=most)] if most and entropy > _FLAT * most else []
+
+
+def _shown(attention: Attention) -> str:
+    """The beginning of the text, for a title."""
+    inside = [token for place, token in enumerate(attention.tokens) if place not in attention.frame]
+    text = " ".join(inside)
+    return text if len(text) <= _TITLE else text[:_TITLE] + "…"
 
 
 def _controls(attention: Attention, words: HeadWords) -> Markup:

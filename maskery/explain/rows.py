@@ -81,7 +81,7 @@ def rows_picture(
         for place in range(len(held)):
             parts.append(tag("p", row_title(feed, visit[1], held, place, told), {"class": "mk-about"}))
             parts.append(chips(held, place, feed.corpus.tokenizer, words, drawn=drawn))
-    warned = [tag("p", f"{told.phrase('warning: ')}{warning}") for warning in found.warnings]
+    warned = [tag("p", f"{told.phrase('warning: ')}{told.line(warning)}") for warning in found.warnings]
     body = joined([STYLE, legend(edits, words), *parts, _rate_table(found, told), *_length_table(found, told), *warned])
     note = [measured_over(found, told) + words.full_stop, told.phrase("A line below tokens holds a word together.")]
     if generator is not None:

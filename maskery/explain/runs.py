@@ -12,6 +12,7 @@ import numpy as np
 from maskery.explain.curves import curves
 from maskery.explain.history import History, Source, histories
 from maskery.explain.series import Column, smoothed, window
+from maskery.language import phrases
 from maskery.picture import Picture, report, table
 from maskery.picture.axes import short_time
 from maskery.recipes.recipe import diff
@@ -138,23 +139,26 @@ def _best_text(run: Mapping[str, Any], metric: str) -> str:
     return f"{value} at step {best['step']:,}"
 
 
-def comparison(runs: Source | Sequence[Source], x: str = "steps") -> Picture:
+def comparison(runs: Source | Sequence[Source], x: str = "steps", lang: str = "en") -> Picture:
     """One page: a table, the curves in one picture, and the keys in which the recipes differ."""
     found = histories(runs)
     facts = [summary(run) for run in found]
     heads = ("", *(run.name for run in found))
-    main = table(heads, [(name, *(column(each) for each in facts)) for name, column in COLUMNS.items()])
-    sections: list[Any] = [("", [main], curves(runs, x=x))]
+    words = phrases(lang)
+    lines = [(words.name(name), *(words.line(column(each)) for each in facts)) for name, column in COLUMNS.items()]
+    sections: list[Any] = [("", [table(heads, lines)], curves(runs, x=x, lang=lang))]
     apart = differences(found)
     if apart:
         sections.append(
             (
-                "What differs in the recipes",
+                words.phrase("What differs in the recipes"),
                 [table(heads, [(key, *map(value_text, values)) for key, values in apart.items()])],
                 None,
             )
         )
     elif len(found) > 1:
-        sections.append(("What differs in the recipes", ["Nothing: the recipes are the same."], None))
+        same = words.phrase("Nothing: the recipes are the same.")
+        sections.append((words.phrase("What differs in the recipes"), [same], None))
     names = ", ".join(run.name for run in found)
-    return report(f"Run {names}" if len(found) == 1 else f"Runs {names}", sections)
+    title = words.phrase("Run {names}") if len(found) == 1 else words.phrase("Runs {names}")
+    return report(title.format(names=names), sections, lang)

@@ -16,6 +16,8 @@ class HeadWords:
     title: str
     note: str
     size: str
+    of: str
+    flat: str
     unknown: str
     waiting: str
     layer: str
@@ -90,6 +92,9 @@ _EN = Words(
         "all links of one token; click or press Enter to pin it, Escape to let go. A double click on a head's square "
         "shows this head alone.",
         size="{layers} layers of {heads} heads, {tokens} tokens; weights in steps of 1/{steps:,}.",
+        of="{title}: {name}, {text}",
+        flat="The weights are nearly uniform (mean entropy {entropy:.2f} of at most {most:.2f} nats): these heads "
+        "hardly tell tokens apart, as in a model that is little trained.",
         unknown="{unknown} of the tokens are not in the vocabulary.",
         waiting="This view needs JavaScript; in a notebook, trust the notebook.",
         layer="Layer",
@@ -159,6 +164,9 @@ _ZH = Words(
         note="静止时，每个头只画每个 token 最强的一条联系。把鼠标停在 token 上，或用方向键移动，可以看到它的全部联系；"
         "点击或按 Enter 固定，按 Escape 松开。双击一个头的方块，只看这个头。",
         size="{layers} 层，每层 {heads} 个头，{tokens} 个 token；权重精确到 1/{steps:,}。",
+        of="{title}：{name}，{text}",
+        flat="权重接近均匀分布（平均熵 {entropy:.2f}，最大 {most:.2f} nat）："
+        "这些头几乎不区分 token，模型可能训练不足。",
         unknown="其中 {unknown} 个 token 不在词表里。",
         waiting="这个视图需要 JavaScript；在笔记本里请先信任该笔记本。",
         layer="层",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from maskery.config import Config
+from maskery.config import Config, divisor
 from maskery.errors import InputError, Unfit
 from maskery.registry import Registry
 
@@ -219,7 +218,7 @@ class Architecture(Config):
             wider = -(-self.width // self.heads) * self.heads
             raise Unfit(
                 f"width {self.width} is not a multiple of heads {self.heads}",
-                f"set heads = {_divisor(self.width, self.heads)}, or width = {wider}",
+                f"set heads = {divisor(self.width, self.heads)}, or width = {wider}",
             )
         return self
 
@@ -284,22 +283,16 @@ class Architecture(Config):
         if self.layers % self.groups:
             raise Unfit(
                 f"layers {self.layers} is not a multiple of groups {self.groups}",
-                f"set groups = {_divisor(self.layers, self.groups)}",
+                f"set groups = {divisor(self.layers, self.groups)}",
             )
         if self.decoder % self.groups:
             raise Unfit(
                 f"the decoder's layers {self.decoder} are not a multiple of groups {self.groups}",
-                f"set groups = {_divisor(self.decoder, self.groups)}",
+                f"set groups = {divisor(self.decoder, self.groups)}",
             )
         if self.groups > 1 and self.share == "none":
             raise Unfit(f"groups {self.groups} share nothing while share is 'none'", "set share = 'all', or groups = 1")
         return self
-
-
-def _divisor(whole: int, near: int) -> int:
-    """The largest divisor that is no larger than `near`."""
-    small = [each for each in range(1, math.isqrt(whole) + 1) if whole % each == 0]
-    return max(each for one in small for each in (one, whole // one) if each <= near)
 
 
 def _beyond(cutoffs: tuple[int, ...], vocabulary: int) -> str:
@@ -353,8 +346,11 @@ class ModelConfig(Architecture):
         if asked.heads and self.generator_width % asked.heads:
             raise Unfit(
                 f"the generator's width {self.generator_width} is not a multiple of its heads {asked.heads}",
-                f"set generator.heads = {_divisor(self.generator_width, asked.heads)}, or 0 for as many as are usual",
+                f"set generator.heads = {divisor(self.generator_width, asked.heads)}, or 0 for as many as are usual",
             )
+        if asked.width and self.positions == "rotary" and self.generator_width // self.generator_heads % 2:
+            repair = f"set generator.width = {(self.generator_width + 1) / self.width:.4g}"
+            raise Unfit(f"rotary positions turn pairs, and the generator's width is {self.generator_width}", repair)
         if asked.layers % self.groups:
             more = -(-asked.layers // self.groups) * self.groups
             raise Unfit(
@@ -366,6 +362,12 @@ class ModelConfig(Architecture):
     @property
     def generator_width(self) -> int:
         return max(1, round(self.generator.width * self.width))
+
+    @property
+    def generator_heads(self) -> int:
+        """As asked for, or one for every 64 numbers; fewer where these do not share the width, or its pairs."""
+        pairs = max(1, self.generator_width // (2 if self.positions == "rotary" else 1))
+        return self.generator.heads or divisor(pairs, max(1, self.generator_width // 64))
 
     def shape(self, vocabulary: int, visibility: str = "full", target_vocabulary: int = 0) -> Shape:
         """The same answers with every automatic number worked out, the vocabularies' sizes and who sees whom."""
@@ -389,7 +391,7 @@ class ModelConfig(Architecture):
         changes = {
             "width": width,
             "layers": asked.layers or self.layers,
-            "heads": asked.heads or next(heads for heads in range(max(1, width // 64), 0, -1) if width % heads == 0),
+            "heads": self.generator_heads,
             "feedforward": asked.feedforward or 4 * width,
             "embedding": self.embedding or self.width,
             "decoder": 0,

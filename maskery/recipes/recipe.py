@@ -86,6 +86,8 @@ def recipe(
 ) -> Recipe:
     """Read a recipe: a name that `names()` lists, or the path of a TOML file.
 
+        maskery.recipe("bert", {"model.layers": 4})
+
     Overrides are dotted keys, e.g. {"model.layers": 4, "objectives.masked_token.weight": 2}.
     """
     layers = file_layers(_named(name_or_path))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maskery.errors import ArgumentError
+from maskery.records import is_table, rows_of
 
 Texts = list[tuple[str, ...]]
 _REPAIR = 'give a list of texts, ["one", "another"], or of tuples of texts, [("a", "b"), ("c", "d")]'
@@ -30,7 +31,7 @@ def texts_of(given: Any) -> Texts:
 def columns_of(given: Any) -> tuple[str, ...]:
     """The names of a table's columns; none where it is no table, or has numbers for names."""
     names = getattr(given, "columns", None)
-    found = () if names is None else tuple(names)
+    found = tuple(given.column_names if is_table(given) and names is None else () if names is None else names)
     return tuple(str(name) for name in found) if all(isinstance(name, str) for name in found) else ()
 
 
@@ -39,6 +40,8 @@ def _listed(given: Any) -> list[Any]:
         raise ArgumentError("X is sparse, and sparse input is not supported: texts are read", repair=_REPAIR)
     if given is None or isinstance(given, str | bytes | Mapping | Set):
         raise ArgumentError(f"X is of type {type(given).__name__}, not a list of texts", repair=_REPAIR)
+    if is_table(given) and not hasattr(given, "columns"):  # a dataset
+        return [tuple(row.values()) for row in rows_of("X", given)]
     if hasattr(given, "to_numpy"):
         given = given.to_numpy()
     elif hasattr(given, "__array__"):

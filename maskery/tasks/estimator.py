@@ -278,9 +278,10 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
-    """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values.
+    """One class a text, or a tuple of texts: `classes_` are those of y, in the order of their values. X and y are
+    lists, arrays, Series or columns of a `datasets.Dataset`; X of several texts is tuples, or a table, a text a column.
 
-    judge = maskery.Classifier("my-model", epochs=2).fit(texts, labels)
+    judge = maskery.Classifier("my-model", epochs=2).fit(frame["text"], frame["label"])
     judge.predict_proba(["a text"]), cross_val_score(judge, texts, labels)
     """
 
@@ -309,7 +310,7 @@ class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """(E,C) of each, in the order of `classes_`."""
-        found = self._predicted(X).probabilities
+        found = self._predicted(X).of_classes
         assert found is not None
         return np.asarray(found, dtype=np.float64)
 
@@ -323,9 +324,9 @@ class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
 
 
 class Regressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
-    """One number a text, or a tuple of texts.
+    """One number a text, or a tuple of texts; X and y are what `Classifier` takes.
 
-    maskery.Regressor("my-model", epochs=2).fit(texts, numbers).predict(["a text"])
+    maskery.Regressor("my-model", epochs=2).fit(frame["text"], frame["score"]).predict(["a text"])
     """
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803

@@ -55,6 +55,8 @@ class Example:
     """None: nobody said."""
     meta: tuple[str | float, ...] = ()
     """In the order of `Examples.meta`."""
+    by: tuple[str, ...] = ()
+    """Its groups in an evaluation, in the order of `Examples.by`."""
     choices: tuple[str, ...] = ()
     spans: tuple[Span, ...] | None = None
     """Ascending and apart; None: nobody said."""
@@ -91,6 +93,8 @@ class Examples(Sequence[Example]):
     items: tuple[Example, ...]
     meta: tuple[str, ...] = ()
     """Names of the columns beside the text."""
+    by: tuple[str, ...] = ()
+    """Names of the columns that group the examples in an evaluation."""
     labels: tuple[str, ...] = ()
     """In an order that somebody gave them; empty: nobody did."""
     notes: tuple[str, ...] = field(default=())

@@ -1,28 +1,33 @@
 """`maskery.finetune`: a model and labelled text in, a run folder with the best model and how good it is out.
 
 run = maskery.finetune("bert-folder", data="folder-with-train-and-dev", out="run")
+run = maskery.finetune("bert-folder", train=pandas.read_csv("train.csv"), dev=[{"text": "a", "label": "x"}], out="run")
 run.judgement.metrics["accuracy"]; run.predict(["a text", "another"])
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from maskery import arguments
+from maskery import arguments, files
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
-from maskery.errors import InputError
+from maskery.errors import ArgumentTypeError, InputError
+from maskery.records import Records
 from maskery.tasks.adapt import adapt
+from maskery.tasks.copies import FILE as COPIES
+from maskery.tasks.copies import overlap_of
 from maskery.tasks.defaults import defaults_of
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.folder import FINETUNE, TaskFolder, require_kind
@@ -34,9 +39,12 @@ from maskery.tasks.plan import FILE as PLAN
 from maskery.tasks.plan import Plan, Watching, keep_plan, kept_plan, require_dev
 from maskery.tasks.questions import Predicted
 from maskery.tasks.read.files import read_examples
-from maskery.tasks.read.folder import read_folder, seen_in
-from maskery.tasks.read.labels import labels_of, require_known
-from maskery.tasks.read.processor import examples_of_processor, splits_of_processor
+from maskery.tasks.read.folder import read_folder, read_split, seen_in
+from maskery.tasks.read.given import SETTINGS, in_python, of_argument
+from maskery.tasks.read.labels import known_only, labels_of, require_known
+from maskery.tasks.read.mapping import mapped
+from maskery.tasks.read.processor import read_processor
+from maskery.tasks.read.turned import check_order
 from maskery.tasks.resolve import Splits, resolve
 from maskery.tasks.run import require_same
 from maskery.tasks.settings import TaskConfig
@@ -49,6 +57,9 @@ from maskery.train.lock import locked
 from maskery.train.run import occupied
 
 Say = Callable[[str], None]
+Labelled = str | os.PathLike[str] | Examples | Iterable[Mapping[str, Any]]
+"""A file, examples that were read before, or rows: a table or dicts."""
+_DATA = 'the path of a folder, or a dict by split: {"train": ..., "dev": ...}; one table is given as train='
 _NOTABLE = 0.1
 """The part of a budget that may go without a word before training begins."""
 
@@ -71,8 +82,11 @@ class TaskRun:
         """What several trainings told: a curve, the figures of all seeds."""
         return read_repeated(self.path)
 
-    def predict(self, texts: Iterable[str | Sequence[str]]) -> Predicted:
-        return self.model.predict(examples_of_texts(self.model, texts), say_on_stderr)
+    def predict(self, texts: Any) -> Predicted:
+        """`maskery.predict` of this run."""
+        from maskery.tasks.predict import predict
+
+        return predict(self, texts)
 
 
 def examples_of_texts(model: Answering, texts: Iterable[str | Sequence[str]]) -> Examples:
@@ -87,36 +101,50 @@ def examples_of_texts(model: Answering, texts: Iterable[str | Sequence[str]]) ->
                 repair=f"give {len(fields)} strings each",
             )
         items.append(Example(guid=f"text-{number}", texts=parts))
-    return Examples(task=model.config.task, fields=fields, items=tuple(items))
+    return check_order(Examples(task=model.config.task, fields=fields, items=tuple(items)), "texts")
 
 
 def read_splits(
     config: Mapping[str, Any],
     *,
     task: str | None = None,
-    train: str | Path | None = None,
-    dev: str | Path | None = None,
-    test: str | Path | None = None,
-    data: str | Path | None = None,
+    train: str | Path | Records | None = None,
+    dev: str | Path | Records | None = None,
+    test: str | Path | Records | None = None,
+    data: str | Path | Mapping[str, object] | None = None,
     processor: str | None = None,
 ) -> Splits:
-    """The examples of a folder, of single files, or of a class of the user's own."""
+    """The examples of a folder or a dict by split, of single files or rows, or of a class of the user's own."""
     columns = made_config({"task": "classify", **config}).columns
     if processor is not None:
-        where = Path(data or ".")
-        found = {name: examples_of_processor(processor, where, name, task) for name in splits_of_processor(processor)}
+        where = arguments.path("data", data or ".", "the path of the folder that the processor reads")
+        found = {name: mapped(each, columns.map) for name, each in read_processor(processor, where, task).items()}
     elif data is not None:
-        found = read_folder(Path(data), task, columns)
+        found = read_folder(data if isinstance(data, Mapping) else Path(data), task, columns)
     elif train is not None:
-        found = {"train": read_examples(Path(train), task, "train", columns)}
+        found = {"train": read_examples(_file(train), task, "train", columns)}
         first = found["train"]
         seen = seen_in(first, labels_of(first, first.task))
-        for name, path in (("dev", dev), ("test", test)):
-            if path is not None:
-                found[name] = read_examples(Path(path), first.task, name, columns, seen=seen)
+        for name, other in (("dev", dev), ("test", test)):
+            read = None if other is None else read_split(first, (_file(other),), name, columns, seen)
+            if isinstance(read, str):
+                found["train"] = replace(found["train"], notes=(*found["train"].notes, read))
+            elif read is not None:
+                found[name] = read
     else:
         raise InputError("there is nothing to learn from", repair="--data FOLDER, or --train FILE --dev FILE")
-    return Splits(found["train"], found.get("dev"), found.get("test"))
+    return with_known_labels(Splits(found["train"], found.get("dev"), found.get("test")))
+
+
+def with_known_labels(splits: Splits) -> Splits:
+    """Rows of the test set whose label is not one of those of train have none."""
+    if splits.test is None:
+        return splits
+    return replace(splits, test=known_only(splits.test, labels_of(splits.train, splits.train.task)))
+
+
+def _file(given: str | Path | Records) -> Path | Records:
+    return given if isinstance(given, Records) else Path(given)
 
 
 def made_config(values: Mapping[str, Any]) -> TaskConfig:
@@ -135,10 +163,10 @@ def finetune(
     *,
     out: str | Path,
     task: str | None = None,
-    train: str | Path | Examples | None = None,
-    dev: str | Path | Examples | None = None,
-    test: str | Path | Examples | None = None,
-    data: str | Path | None = None,
+    train: Labelled | None = None,
+    dev: Labelled | None = None,
+    test: Labelled | None = None,
+    data: str | Path | Mapping[str, Any] | None = None,
     processor: str | None = None,
     settings: Mapping[str, Any] | None = None,
     plan: Plan | None = None,
@@ -146,20 +174,20 @@ def finetune(
     say: Say = say_on_stderr,
     watching: Watching | None = None,
 ) -> TaskRun:
-    """Train `model` for a task on a folder of files (`data`), single files, or `Examples`; without a task, it is found.
+    """Train `model` for a task; without `task`, it is found by the columns.
 
+        run = maskery.finetune("bert", out="run", train=frame, dev=[{"text": "a text", "label": "x"}, ...])
+
+    `train`, `dev`, `test`: each the path of a file, a pandas DataFrame, a `datasets.Dataset`, a list or generator of
+    dicts, or `Examples`. `data` has all of them: the path of a folder, a `DatasetDict` or another dict by split.
     `settings` are the tables of task.toml as nested values: {"epochs": 2, "training": {"lr": 2e-5}}; head.loss may be a
     function. `plan`: what is trained besides or before, such as `Plan(seeds=3)`. `watching` is told of every update.
     """
     began = time.monotonic()
     given, own = taken_loss(settings or {}, say)
     _require_able(model, out, resume)
-    if isinstance(train, Examples):
-        splits = Splits(train, _as_examples("dev", dev), _as_examples("test", test))
-    else:
-        paths = {"train": train, "dev": dev, "test": test}
-        plain = {name: path for name, path in paths.items() if not isinstance(path, Examples)}
-        splits = read_splits(given, task=task, data=data, processor=processor, **plain)
+    with in_python(SETTINGS):
+        splits = _splits({"train": train, "dev": dev, "test": test}, given, task, data, processor)
     return learn(model, splits, given, out, plan or Plan(), began, resume=resume, say=say, watching=watching, own=own)
 
 
@@ -194,7 +222,13 @@ def learn(
     work = Work(source=model, out=Path(out), splits=splits, say=say, watching=watching, loaded=loaded, loss=own)
     work.base = model_fingerprint(loaded)
     work.defaults = defaults
-    return _carried_out(plan, config, work, began)
+    work.overlap = overlap_of(splits)
+    for note in work.overlap.notes:
+        say(note)
+    run = _carried_out(plan, config, work, began)
+    if work.overlap.table:
+        files.write_text(run.path / COPIES, work.overlap.table)
+    return run
 
 
 def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> TaskRun:
@@ -264,11 +298,30 @@ def _require_able(model: str | Path, out: str | Path, resume: bool) -> None:
         require_kind(TaskFolder(out), FINETUNE)
 
 
-def _as_examples(name: str, given: str | Path | Examples | None) -> Examples | None:
-    """Files are read with what is known of the training file, so they do not go with examples."""
-    if given is None or isinstance(given, Examples):
-        return given
-    raise InputError(f"{name} is a file, and train is not", repair=f"give {name} as Examples, or train as a file")
+def _splits(
+    split: Mapping[str, Labelled | None],
+    config: Mapping[str, Any],
+    task: str | None,
+    data: object,
+    processor: str | None,
+) -> Splits:
+    """What the arguments of a call hold, by split. Files and rows are read with what is known of those for training, so
+    they do not go with examples."""
+    found = {name: of_argument(name, value) for name, value in split.items()}
+    if data is not None and not isinstance(data, Mapping):
+        data = arguments.path("data", data, _DATA)
+    examples = {name: each for name, each in found.items() if isinstance(each, Examples)}
+    if not examples:
+        plain = {name: each for name, each in found.items() if not isinstance(each, Examples)}
+        return read_splits(config, task=task, data=data, processor=processor, **plain)
+    other = next((name for name, each in found.items() if not isinstance(each, Examples | None)), None)
+    if other is not None or "train" not in examples:
+        name, kind = other or "train", {Path: "a file", Records: "rows"}
+        what = next((said for each, said in kind.items() if isinstance(found[name], each)), "None")
+        cause = f"{name} is {what}, and {next(iter(examples))} is Examples"
+        raise ArgumentTypeError(cause, repair="give all of them as Examples, or all as files or rows")
+    to = made_config({"task": "classify", **config}).columns.map
+    return with_known_labels(Splits(**{name: mapped(each, to) for name, each in examples.items()}))
 
 
 def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tuple[TaskConfig, tuple[str, ...]]:
@@ -278,9 +331,8 @@ def _settled(given: dict[str, Any], splits: Splits, model: str, say: Say) -> tup
         for note in () if split is None else split.notes:
             say(note)
     labels = labels_of(train, train.task)
-    for other in (splits.dev, splits.test):
-        if other is not None:
-            require_known(other, labels)
+    if splits.dev is not None:
+        require_known(splits.dev, labels)
     asked = given.get("columns", {})
     numbers = tuple(str(each) for each in asked.get("text", ()) if str(each).isdecimal())
     places = numbers if len(numbers) == len(train.fields) else ()

@@ -11,12 +11,15 @@ import numpy as np
 
 from maskery import files
 from maskery.checkpoint.tensors import read_json
+from maskery.language import chosen
+from maskery.tasks.copies import Overlap
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder
 from maskery.tasks.judge.baselines import Baselines
 from maskery.tasks.judge.calibration import calibrated
 from maskery.tasks.judge.card import model_card, write_card
 from maskery.tasks.judge.confusion import confusion
+from maskery.tasks.judge.grouped import grouped
 from maskery.tasks.judge.measure import Judgement, compared, judge
 from maskery.tasks.judge.mistakes import worst_mistakes
 from maskery.tasks.judge.repeats import LearningCurve, LearningPoint, Spread, spread
@@ -26,6 +29,7 @@ from maskery.tasks.questions import Predicted
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.together import Answering, averaged, first_of, models_of
 from maskery.tasks.use import uses_of
+from maskery.train.folder import RunFolder
 
 FILE = "evaluation.json"
 Say = Callable[[str], None]
@@ -55,29 +59,43 @@ def write_judgement(
     say: Say,
     repeated: Repeated | None = None,
     baselines: Baselines | None = None,
+    overlap: Overlap | None = None,
 ) -> Judgement:
-    """Evaluate on `dev`, unless training has just done so, and write what was found."""
-    more = repeated or Repeated()
+    """Evaluate on `dev`, unless training has just done so, and write what was found. `overlap`: what dev has in common
+    with train, which was logged before training."""
+    more, copies = repeated or Repeated(), overlap or Overlap()
     found, loss = _evaluated(made, dev)
     judgement, evidence = judged(made, dev, found, baselines)
+    own = judgement.notes
+    judgement = replace(judgement, notes=(*own, *copies.notes))
     facts = {**evidence.facts, **more.facts}
-    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts)
+    evidence = replace(evidence, seeds=more.seeds, learning=more.learning, facts=facts, training=logged(out))
     name = out.resolve().name
-    report(judgement, name, evidence).save(out / "report.html")
+    report(judgement, name, evidence, chosen()).save(out / "report.html")
     write_card(out, model_card(judgement, name, labels=made.config.labels, use=uses_of(made, name), evidence=evidence))
     step = TaskFolder(out).state["step"] if TaskFolder(out).begun else made.config.training.steps
     write_eval_results(out, eval_results(judgement, eval_loss=loss, global_step=step))
-    files.write_json(out / FILE, judgement.plain() | more.plain())
-    for note in (*found.notes, *judgement.notes):
+    files.write_json(out / FILE, judgement.plain() | more.plain() | ({"copies": copies.plain} if copies.plain else {}))
+    for note in (*found.notes, *own):
         say(note)
     return judgement
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    """The log of the run whose model is kept: of several, the one inside that was."""
+    folder = TaskFolder(out)
+    kept = folder.state.get("kept") if folder.begun else None
+    return list(RunFolder(out / str(kept) if kept else out).metrics())
 
 
 def read_judgement(out: Path) -> Judgement | None:
     """What `write_judgement` wrote last; None: nothing."""
     if not (out / FILE).is_file():
         return None
-    found = read_json(out / FILE)
+    return _judgement(read_json(out / FILE))
+
+
+def _judgement(found: dict[str, Any]) -> Judgement:
     metrics = {name: found[name] for name in found["intervals"]}
     intervals = {name: (pair[0], pair[1]) for name, pair in found["intervals"].items()}
     return Judgement(
@@ -88,6 +106,10 @@ def read_judgement(out: Path) -> Judgement | None:
         notes=tuple(found["notes"]),
         baselines=found.get("baselines", {}),
         verdict=found.get("verdict", ""),
+        groups={
+            by: {name: _judgement(each) for name, each in values.items()}
+            for by, values in found.get("groups", {}).items()
+        },
     )
 
 
@@ -109,39 +131,47 @@ def read_repeated(out: Path) -> Repeated:
 
 
 def judged(
-    made: Answering, examples: Examples, found: Predicted, baselines: Baselines | None = None
+    made: Answering,
+    examples: Examples,
+    found: Predicted,
+    baselines: Baselines | None = None,
+    labels: tuple[str, ...] | None = None,
 ) -> tuple[Judgement, Evidence]:
     """How good the answers to labelled examples are, beside the baselines' answers to the same ones where these are
-    given, and what a page tells beside the figures."""
-    first = first_of(made)
+    given, and what a page tells beside the figures. `labels`: those of merged classes, in place of the model's own."""
+    first, labels = first_of(made), made.config.labels if labels is None else labels
     gold, lengths = first.gold(examples), first.uncut(examples)
     judgement = judge(
         made.config.task,
         gold,
         found.answers,
-        labels=made.config.labels,
-        probabilities=found.probabilities,
+        labels=labels,
+        probabilities=found.of_classes,
         groups=found.groups,
     )
+    judgement = replace(judgement, groups=grouped(examples, gold, found, labels))
     if baselines is not None and (baselines.each or baselines.notes):
         answers = {each.name: each.answers for each in baselines.each}
-        judgement = compared(judgement, gold, found.answers, answers, labels=made.config.labels, groups=found.groups)
+        judgement = compared(judgement, gold, found.answers, answers, labels=labels, groups=found.groups)
         judgement = replace(judgement, notes=(*judgement.notes, *baselines.notes))
-    return judgement, _evidence(made, examples, lengths, found, gold)
+    return judgement, _evidence(made, examples, lengths, found, gold, labels)
 
 
-def _evidence(made: Answering, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any]) -> Evidence:
-    chances = None if found.probabilities is None else found.probabilities.max(axis=1).tolist()
+def _evidence(
+    made: Answering, dev: Examples, lengths: list[int], found: Predicted, gold: list[Any], labels: tuple[str, ...]
+) -> Evidence:
+    shares = found.of_classes
+    chances = None if shares is None else shares.max(axis=1).tolist()
     mistakes = worst_mistakes(made.config.task, dev, gold, found.answers, chances)
     facts = _facts(made.config)
     plain: dict[str, Any] = {"mistakes": mistakes, "lengths": lengths, "limit": _limit(made), "facts": facts}
     if made.config.task not in ("classify", "pair"):
         return Evidence(**plain)
-    numbers = [made.config.labels.index(name) for name in gold]
-    assert found.probabilities is not None
+    numbers = [labels.index(name) for name in gold]
+    assert shares is not None
     return Evidence(
-        confusion=confusion(gold, found.answers, made.config.labels),
-        calibration=calibrated(found.probabilities, np.array(numbers)),
+        confusion=confusion(gold, found.answers, labels),
+        calibration=calibrated(shares, np.array(numbers)),
         **plain,
     )
 

@@ -43,7 +43,7 @@ from maskery.tasks.joins import orders_of, sides_of
 from maskery.tasks.judge.measure import measure
 from maskery.tasks.native import PROBLEMS, Native, is_native, native_head, take_head, told_task, written_head
 from maskery.tasks.no_answer import fitted
-from maskery.tasks.questions import OfPieces, OfSpans, Predicted, Question, question_of
+from maskery.tasks.questions import Floats, OfPieces, OfSpans, Predicted, Question, question_of
 from maskery.tasks.settings import TaskConfig
 from maskery.tasks.system import TaskSystem, Top
 from maskery.tasks.tags import Tags
@@ -52,7 +52,7 @@ from maskery.text.tokenizer import Tokenizer
 TASK_FILE, TOP_FILE = "task.toml", "task.safetensors"
 _TOWERS = "towers."
 _AT_ONCE = 256
-"""Units whose loss is computed at once."""
+"""Units whose loss is computed at once, and rows whose tags are."""
 
 
 class TaskModel(DoesTask[TaskFeed]):
@@ -81,12 +81,17 @@ class TaskModel(DoesTask[TaskFeed]):
     def gold(self, examples: Examples) -> list[Any]:
         return self.question(examples).gold
 
-    def _best(self, scores: NDArray[np.float32] | NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _best(self, scores: Floats, sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+        """The best tags of all rows and the marginal probabilities of all tags, some rows at a time."""
         assert self.system.crf is not None
-        given = torch.from_numpy(np.asarray(scores)).to(self.device)
-        found, _ = self.system.crf.decode(given, torch.from_numpy(sizes).to(self.device))
-        best: NDArray[np.int64] = found.cpu().numpy()
-        return best
+        paths, shares, ends = [np.zeros(0, dtype=np.int64)], [np.zeros((0, scores.shape[1]))], np.cumsum([0, *sizes])
+        for first in range(0, len(sizes), _AT_ONCE):
+            some = torch.from_numpy(sizes[first : first + _AT_ONCE]).to(self.device)
+            part = scores[ends[first] : ends[min(first + _AT_ONCE, len(sizes))]]
+            given = torch.from_numpy(np.ascontiguousarray(part)).to(self.device)
+            paths.append(self.system.crf.decode(given, some)[0].cpu().numpy())
+            shares.append(self.system.crf.marginals(given, some).cpu().numpy())
+        return np.concatenate(paths), np.concatenate(shares)
 
     def feed(self, examples: Examples, say: Say) -> TaskFeed:
         """The rows of examples, ready to be read or to be trained on."""
@@ -135,7 +140,7 @@ class TaskModel(DoesTask[TaskFeed]):
             feed.question.gold,
             found.answers,
             labels=self.config.labels,
-            probabilities=found.probabilities,
+            probabilities=found.of_classes,
             groups=found.groups,
         )
         return Evaluation(metrics=metrics, loss=self._loss_of(feed, scores), predicted=found)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from maskery.batches import Targets
 from maskery.tasks.batches import flat_slots
 from maskery.tasks.examples import Example, Examples
-from maskery.tasks.framing.rows import Rows
+from maskery.tasks.framing.rows import Rows, joined_windows
 from maskery.tasks.spans import Found, Window, aims_of, find_answer, window_of
 from maskery.tasks.tags import Encoded, Pieces, Tags, pieces_of, places_in
 
@@ -41,11 +41,18 @@ class Predicted:
 
     answers: list[Any]
     """Names of classes, scores, sets of names, spans, texts, numbers of choices: as `judge` takes them."""
-    probabilities: Floats | None = None
-    """(E,C), where classes have them."""
+    probabilities: Floats | list[tuple[float, ...]] | None = None
+    """(E,C) of classes or choices. qa: (E,) of the answer among the best ones, and "no answer" where that is one; NaN:
+    nothing was read. tag: of each span of an example, the mean over its pieces of the tag's (with a CRF, marginal)."""
     groups: list[Hashable] | None = None
     """rank: the question of each example."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def of_classes(self) -> Floats | None:
+        """The probabilities of classes or choices; None where answers are none of these."""
+        found = self.probabilities
+        return found if isinstance(found, np.ndarray) and found.ndim == 2 else None
 
 
 @dataclass(frozen=True)
@@ -222,8 +229,9 @@ class OfGroups(Question):
 
 @dataclass(frozen=True)
 class OfPieces(Question):
-    best: Callable[[Floats, NDArray[np.int64]], NDArray[np.int64]] | None = None
-    """Scores (n,C) and the sizes of rows -> the best tags, where neighbours are scored together."""
+    best: Callable[[Floats, NDArray[np.int64]], tuple[NDArray[np.int64], Floats]] | None = None
+    """Scores (n,C) and the sizes of rows -> the best tags (n,) and the probabilities of all (n,C), where neighbours are
+    scored together."""
     _aims: dict[tuple[int, int], tuple[NDArray[np.int64], Encoded]] = field(default_factory=dict, compare=False)
     """Of a row: the slots that are asked, and their tags."""
 
@@ -280,38 +288,27 @@ class OfPieces(Question):
         """Where a token stands in several windows, the one that sees most around it answers."""
         whole, used = joined_windows(rows)
         answers: list[Any] = [()] * len(self.examples)
+        chances: list[tuple[float, ...]] = [()] * len(self.examples)
+        every = [self._pieces(whole, number) for number in range(len(whole))]
+        ends = np.cumsum([0, *map(len, every)])
+        asked = [used[whole.start[number] + pieces.slot] for number, pieces in enumerate(every)]
+        of_piece = scores[np.concatenate([np.zeros(0, dtype=np.int64), *asked])]
+        shares: Floats = softmax(of_piece)
+        path = of_piece.argmax(axis=1)
+        if self.best is not None:
+            path, shares = self.best(of_piece, np.diff(ends))
         changed = 0
-        for number in range(len(whole)):
-            pieces = self._pieces(whole, number)
-            of_piece = scores[used[whole.start[number] + pieces.slot]]
-            if self.best is not None:
-                path = self.best(of_piece, np.array([len(pieces)]))
-            else:
-                path, mended = self.tags.repair(of_piece.argmax(axis=1))
-                changed += mended
-            answers[int(whole.example[number])] = self.tags.decode(path, pieces)
+        for number, pieces in enumerate(every):
+            at, here = int(whole.example[number]), slice(ends[number], ends[number + 1])
+            tags, mended = (path[here], 0) if self.best is not None else self.tags.repair(path[here])
+            changed += mended
+            answers[at], chances[at] = self.tags.decode(tags, pieces), self.tags.certainty(tags, pieces, shares[here])
         notes = (f"{changed:,} tags did not fit their neighbours and were mended",) if changed else ()
-        return Predicted(answers=answers, notes=notes)
+        return Predicted(answers=answers, probabilities=chances, notes=notes)
 
     @property
     def gold(self) -> list[Any]:
         return [each.spans or () for each in self.examples]
-
-
-def joined_windows(rows: Rows) -> tuple[Rows, NDArray[np.int64]]:
-    """One row for each example, of the slots of its text that answer for their tokens; and the slots they come from."""
-    chosen = np.flatnonzero(rows.best_seen & (rows.field == 0))
-    order = np.lexsort((rows.token[chosen], rows.example[rows.row[chosen]]))
-    slots = chosen[order]
-    example, sizes = np.unique(rows.example[rows.row[slots]], return_counts=True)
-    made = replace(
-        rows,
-        start=np.concatenate(([0], np.cumsum(sizes))),
-        example=example,
-        part=np.zeros_like(example),
-        **{name: getattr(rows, name)[slots] for name in ("ids", "segments", "field", "token", "offsets")},
-    )
-    return made, slots
 
 
 @dataclass(frozen=True)
@@ -365,7 +362,9 @@ class OfSpans(Question):
         )
 
     def predicted(self, rows: Rows, scores: Floats) -> Predicted:
-        return Predicted(answers=["" if each.best is None else each.best.text for each in self.found(rows, scores)])
+        every = self.found(rows, scores)
+        answers = ["" if each.best is None else each.best.text for each in every]
+        return Predicted(answers=answers, probabilities=np.array([each.probability for each in every]))
 
     def found(self, rows: Rows, scores: Floats) -> list[Found]:
         """Of each example what the scores of its windows say."""

@@ -30,6 +30,10 @@ class ColumnsConfig(Config):
     label: str = ""
     meta: tuple[str, ...] = ()
     """Columns beside the text that are joined to its vector: numbers as they are, anything else by an embedding."""
+    map: dict[str, str] = Field(default_factory=dict)
+    """Label in the file -> label that is learned or evaluated; labels that are not named stay as they are."""
+    by: tuple[str, ...] = ()
+    """Columns whose values group the development set in the evaluation; "A,B" groups by both together."""
     format: str = ""
     """text formats go by the name of the file."""
     header: Literal["auto", "yes", "no"] = "auto"

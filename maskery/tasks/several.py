@@ -130,7 +130,7 @@ def _judged(
     if len(dev) < len(work.splits.dev):
         note = f"figures are of a fixed random sample of {len(dev):,} of {len(work.splits.dev):,} development examples"
         some = replace(some, notes=(*some.notes, note))
-    judgement = write_judgement(made, dev, job.path, say, repeated, some)
+    judgement = write_judgement(made, dev, job.path, say, repeated, some, work.overlap)
     first = first_of(made)
     if not isinstance(made, Together) and first.evaluation is not None:
         work.evaluations[job.path] = first.evaluation[1]

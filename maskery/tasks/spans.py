@@ -73,6 +73,13 @@ class Found:
     difference: float | None
     """By how much "no answer" scores better than the best guess; None where there is no guess."""
 
+    @property
+    def probability(self) -> float:
+        """Of the answer, or of "no answer"; NaN where there is no guess."""
+        if self.best is not None:
+            return self.best.probability
+        return 1 - sum(each.probability for each in self.guesses) if self.guesses else math.nan
+
 
 class _Spans(NamedTuple):
     """n spans of one window or of several."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from unicodedata import category
 
 import numpy as np
@@ -254,6 +254,12 @@ class Tags:
             Span(int(pieces.start[a]), int(pieces.stop[b]), self.kinds[(int(tags[a]) - 1) // size])
             for a, b in zip(first, last, strict=True)
         )
+
+    def certainty(self, path: ArrayLike, pieces: Pieces, shares: NDArray[Any]) -> tuple[float, ...]:
+        """Of each span of well-formed tags: the mean probability of its tags, by the `shares` (n,C) of all."""
+        tags = np.asarray(path, dtype=np.int64)
+        mine = shares[np.arange(len(tags)), tags]
+        return tuple(float(mine[a : b + 1].mean()) for a, b in zip(*self._runs(tags, pieces.gap), strict=True))
 
     def well_formed(self, path: ArrayLike) -> bool:
         tags = np.asarray(path, dtype=np.int64)

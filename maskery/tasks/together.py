@@ -124,8 +124,8 @@ def averaged(runs: Sequence[tuple[TaskConfig, Predicted]]) -> Predicted:
 
 
 def _in_order(config: TaskConfig, own: TaskConfig, predicted: Predicted) -> NDArray[np.float64]:
-    assert predicted.probabilities is not None
-    chances: NDArray[np.float64] = np.asarray(predicted.probabilities, dtype=np.float64)
+    assert predicted.of_classes is not None
+    chances: NDArray[np.float64] = np.asarray(predicted.of_classes, dtype=np.float64)
     return chances if config.task == "choice" else chances[:, [own.labels.index(name) for name in config.labels]]
 
 

@@ -13,6 +13,7 @@ from maskery.checkpoint.model import Model
 from maskery.tasks.adapt import FOLDER as ADAPTED
 from maskery.tasks.adapt import taken
 from maskery.tasks.base import Evaluation
+from maskery.tasks.copies import Overlap
 from maskery.tasks.defaults import Defaults
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import FINETUNE, Origins, fingerprint
@@ -53,6 +54,8 @@ class Work:
     """What the kept weights of finished trainings answered, so that nothing is read again."""
     samples: dict[int, Examples] = field(default_factory=dict)
     baselines: dict[int, Baselines] = field(default_factory=dict)
+    overlap: Overlap = field(default_factory=Overlap)
+    """Rows of dev and test that stand in train as well."""
     defaults: Defaults | None = None
     """How settings are chosen for a part of the data; None: they are those of all."""
 

@@ -34,10 +34,6 @@ CLASSES = {"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenize
 """Whose tokenizer -> what the Hugging Face tools call it."""
 
 
-def is_here(folder: Path) -> bool:
-    return (folder / FILE).is_file()
-
-
 def read(folder: Path, settings: Mapping[str, Any]) -> tuple[RustTokenizer, str]:
     """The tokenizer of the file in a folder with these settings (tokenizer_config.json), and whose it is."""
     path, kind = folder / FILE, _kind(folder, settings)

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from tokenizers import Tokenizer as RustTokenizer
+from tokenizers import normalizers
 
 CONTROL_MARK = re.compile(r"\[[^\[\]\s]+\]|<[^<>\s]+>")
 """The shape of pieces that stand for no text: [unused7], <pad>."""
@@ -50,6 +51,14 @@ def with_names(rust: RustTokenizer, names: Mapping[str, str]) -> RustTokenizer:
         content["model"]["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
     content["added_tokens"] = sorted([*rest, *made], key=lambda token: int(token["id"]))
     return RustTokenizer.from_str(json.dumps(content))
+
+
+def lowercased(rust: RustTokenizer) -> RustTokenizer:
+    """The same tokenizer with lower case as its first step."""
+    made = RustTokenizer.from_str(rust.to_str())
+    steps: list[normalizers.Normalizer] = [normalizers.Lowercase()]
+    made.normalizer = normalizers.Sequence(steps if rust.normalizer is None else [*steps, rust.normalizer])
+    return made
 
 
 Part = tuple[str, int]

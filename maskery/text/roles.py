@@ -15,6 +15,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.models import BPE
 
 from maskery.errors import InputError
+from maskery.text.marks import CONTROL_MARK
 
 ROLES: dict[str, tuple[str, ...]] = {
     "pad": ("[PAD]", "<pad>"),
@@ -52,16 +53,19 @@ def find(
 ) -> tuple[dict[str, str], Specials, str]:
     """The special tokens by their roles, their numbers, and what there is to say of it. `settings`
     (tokenizer_config.json) may name them."""
-    names = {
-        role: name
-        for role, candidates in ROLES.items()
-        if (name := _name(rust, settings, role, candidates)) is not None
-    }
-    note = ""
+    stated = {role: name for role in ROLES if (name := _stated(settings, role)) is not None}
+    for role, name in stated.items():
+        _require_special(rust, role, name, where)
+    names = {role: name for role in ROLES if (name := _name(rust, stated.get(role), ROLES[role])) is not None}
+    notes = [
+        f"{role}_token {name} is not in the vocabulary, and is passed over"
+        for role, name in stated.items()
+        if rust.token_to_id(name) is None
+    ]
     if "cls" not in names and "sep" not in names and (mark := _one_mark(rust, names)):
         missing = [role for role in ROLES if role not in names and role != "mask"]
         names |= dict.fromkeys(missing, mark)
-        note = f"{mark} stands for {', '.join(missing)}, for which there is no other token"
+        notes.append(f"{mark} stands for {', '.join(missing)}, for which there is no other token")
     for role, candidates in ROLES.items():
         if role not in names and role != "mask":
             raise InputError(
@@ -70,18 +74,40 @@ def find(
                 repair="use a tokenizer of the BERT or GPT family, or train one: --tokenizer train",
             )
     numbers: dict[str, Any] = {"mask": None, **{role: rust.token_to_id(name) for role, name in names.items()}}
-    return names, Specials(**numbers), note
+    return names, Specials(**numbers), "; ".join(notes)
 
 
-def _name(rust: RustTokenizer, settings: Mapping[str, Any], role: str, candidates: Sequence[str]) -> str | None:
-    """A vocabulary may hold several candidates: MPNet's has BERT's special tokens as well, which nobody uses. The one
-    that the settings name is taken, else one that the tokenizer looks for in text, else the first."""
+def _stated(settings: Mapping[str, Any], role: str) -> str | None:
+    """What tokenizer_config.json names for a role."""
     stated = settings.get(f"{role}_token")
     name = stated.get("content") if isinstance(stated, dict) else stated
+    return name if isinstance(name, str) else None
+
+
+def _require_special(rust: RustTokenizer, role: str, name: str, where: str | Path) -> None:
+    """A word that texts hold cannot stand for what no text holds."""
+    if rust.token_to_id(name) is None or CONTROL_MARK.fullmatch(name) or name in _special(rust):
+        return
+    raise InputError(
+        f"{role}_token is {name!r} in tokenizer_config.json, which is an ordinary piece of the vocabulary",
+        where=where or None,
+        repair=f"name the special token there ({' or '.join(ROLES[role])}), or leave {role}_token out",
+    )
+
+
+def _special(rust: RustTokenizer) -> set[str]:
+    return {token.content for token in rust.get_added_tokens_decoder().values() if token.special}
+
+
+def _name(rust: RustTokenizer, stated: str | None, candidates: Sequence[str]) -> str | None:
+    """A vocabulary may hold several candidates: MPNet's has BERT's special tokens as well, which nobody uses. The one
+    that the settings name is taken, else one that the tokenizer looks for in text, else the first."""
     known = [each for each in candidates if rust.token_to_id(each) is not None]
-    if isinstance(name, str) and (name in known or (not known and name != END and rust.token_to_id(name) is not None)):
-        return name
-    found = {token.content for token in rust.get_added_tokens_decoder().values() if token.special}
+    if stated is not None and (
+        stated in known or (not known and stated != END and rust.token_to_id(stated) is not None)
+    ):
+        return stated
+    found = _special(rust)
     return next((each for each in known if each in found), known[0] if known else None)
 
 

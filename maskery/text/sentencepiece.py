@@ -37,14 +37,8 @@ class Piece(NamedTuple):
         return self.kind in (_UNKNOWN, _CONTROL, _USER)
 
 
-def is_here(folder: Path) -> bool:
-    return (folder / FILE).is_file()
-
-
 def read(path: Path, settings: Mapping[str, Any]) -> RustTokenizer:
-    """The tokenizer of a file, or of spiece.model in a folder; `settings` (tokenizer_config.json) may say
-    `do_lower_case` and `keep_accents`."""
-    path = path / FILE if path.is_dir() else path
+    """The tokenizer of a file; `settings` (tokenizer_config.json) may say `do_lower_case` and `keep_accents`."""
     pieces, charsmap = content(path)
     unknown = [number for number, piece in enumerate(pieces) if piece.kind == _UNKNOWN]
     if len(unknown) != 1:

@@ -23,7 +23,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
 from maskery import arguments, files, hub
 from maskery.errors import InputError
-from maskery.text import byte_pairs, fairseq, marks, roles, sentencepiece, wordpiece
+from maskery.text import byte_pairs, marks, numbers, piece_files, roles, wordpiece
 from maskery.text.characters import character_class, whole_characters
 from maskery.text.marks import Part
 from maskery.text.roles import Specials as Specials
@@ -40,8 +40,6 @@ _NOT_OURS = (
     "special_tokens_map_file",
 )
 _DEFAULT_LENGTH = 512
-_HOLES = 100_000
-"""Numbers without a piece that a tokenizer may have beyond twice its pieces."""
 _HAN = character_class((0x3000, 0x303F), (0xFF00, 0xFFEF))
 """Han characters, and the signs and full-width forms that stand among them."""
 _SPACE_IN_HAN = re.compile(f"(?<={_HAN}) (?={_HAN})")
@@ -83,7 +81,7 @@ class Tokenizer:
             wordpiece.frame(rust, self.names["cls"], self.names["sep"])
         if rust.decoder is None and self._byte_level:
             rust.decoder = ByteLevelDecoder()
-        self.vocabulary = _size(rust, where)
+        self.vocabulary = numbers.size(rust, where)
 
     @classmethod
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
@@ -110,14 +108,15 @@ class Tokenizer:
     def from_sentencepiece(cls, path: Path, settings: dict[str, Any]) -> Tokenizer:
         """From the file of a SentencePiece model; `settings` as tokenizer_config.json has them."""
         with _readable(path):
-            rust = sentencepiece.read(path, settings)
-        return cls(rust, settings=settings, note=f"made of {path.name}", where=path)
+            read = piece_files.read(path, settings)
+        return cls(read.rust, settings=read.settings, note=read.note, where=path)
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
-        """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model or
-        sentencepiece.bpe.model; from a tokenizer.json, a bare vocab.txt, or the .model file of SentencePiece; by the
-        name of a model in the Hugging Face cache. A folder that holds another one for targets gives both."""
+        """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model,
+        sentencepiece.bpe.model or spm.model; from a tokenizer.json, a bare vocab.txt, or the .model file of
+        SentencePiece; by the name of a model in the Hugging Face cache. A folder that holds another one for targets
+        gives both."""
         folder = arguments.path("path", path, "the path of a folder or file with a tokenizer")
         if not folder.exists():
             folder = hub.in_cache(str(path), hub.TOKENIZERS) or folder
@@ -135,32 +134,27 @@ class Tokenizer:
         if file is path and byte_pairs.is_here(path):
             rust, note = byte_pairs.read(path), f"made of {byte_pairs.VOCABULARY} and {byte_pairs.MERGES}"
             return cls(rust, settings=_read_settings(path), note=note, where=path)
-        if file is path and sentencepiece.is_here(path):
-            return cls.from_sentencepiece(path / sentencepiece.FILE, _read_settings(path))
-        if file is path and fairseq.is_here(path):
-            settings = _read_settings(path)
-            rust, kind = fairseq.read(path, settings)
-            settings = {"tokenizer_class": fairseq.CLASSES[kind], **settings}
-            return cls(rust, settings=settings, note=f"made of {fairseq.FILE}, numbered as {kind} does", where=path)
+        if file is path and (pieces := piece_files.in_folder(path)) is not None:
+            return cls.from_sentencepiece(pieces, _read_settings(path))
         if not file.is_file():
             raise InputError(
                 "no tokenizer here" if path.is_dir() else "no such file",
                 where=path,
-                repair="give a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model, or "
-                "sentencepiece.bpe.model; a tokenizer.json, a vocab.txt or a .model file of SentencePiece; or the word "
-                "train",
+                repair=f"give a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, or "
+                f"{', '.join(piece_files.FILES)}; a tokenizer.json, a vocab.txt or a .model file of SentencePiece; or "
+                "the word train",
             )
         if file.suffix == ".model":
             return cls.from_sentencepiece(file, _read_settings(folder))
         settings = _read_settings(folder) if path.is_dir() or file.suffix == ".json" else {}
         if file.suffix == ".json":
             return cls.from_json(_read_text(file), settings=settings, where=file)
-        pieces = wordpiece.read_vocabulary(file)
+        listed = wordpiece.read_vocabulary(file)
         stated = settings.get("do_lower_case")
         if not isinstance(stated, bool):
-            return cls.from_pieces(pieces)
+            return cls.from_pieces(listed)
         note = f"{'uncased' if stated else 'cased'}: do_lower_case in {_SETTINGS}"
-        return cls.from_pieces(pieces, lowercase=stated, note=note)
+        return cls.from_pieces(listed, lowercase=stated, note=note)
 
     @cached_property
     def json(self) -> str:
@@ -290,6 +284,14 @@ class Tokenizer:
         made.target = self.target
         return made
 
+    def lowercased(self) -> Tokenizer:
+        """The same tokenizer that puts text in lower case first."""
+        # A class that knows its own normaliser would not look at this one.
+        settings = self._settings | {"tokenizer_class": "PreTrainedTokenizerFast"}
+        made = Tokenizer(marks.lowercased(self._marked), settings=settings, note=self.note)
+        made.target = self.target
+        return made
+
     def framed(self, single: Sequence[Part], pair: Sequence[Part], *, left: bool, segments: bool) -> Tokenizer:
         """The same tokenizer that puts texts between other marks, for other tools as well: `left`, they pad on that
         side; `segments`, they hand the segments on."""
@@ -348,20 +350,6 @@ def _readable(where: str | Path) -> Iterator[None]:
         raise InputError(
             f"cannot be read as a tokenizer: {error}", where=where, repair="give a tokenizer.json or a vocab.txt"
         ) from None
-
-
-def _size(rust: RustTokenizer, where: str | Path) -> int:
-    """One more than the largest number of a piece. The library walks over every number below it, so one that lies far
-    beyond the pieces, by a changed digit, would take all memory."""
-    numbers = rust.get_vocab(with_added_tokens=True)
-    piece, largest = max(numbers.items(), key=lambda item: item[1])
-    if largest > 2 * len(numbers) + _HOLES:
-        raise InputError(
-            f"piece {piece!r} has the number {largest}, far beyond the {len(numbers)} pieces there are",
-            where=where or None,
-            repair="fetch the file anew",
-        )
-    return largest + 1
 
 
 def _plain(ids: ArrayLike) -> list[int]:

@@ -39,7 +39,8 @@ def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:
     )
     rust.pre_tokenizer = BertPreTokenizer()
     rust.decoder = WordPieceDecoder(prefix="##", cleanup=True)
-    special = _MPNET if is_mpnet(pieces) else NAMES
+    # MPNet has <unk> from fairseq, and takes [UNK].
+    special = [name for name in _MPNET if name != "<unk>"] if is_mpnet(pieces) else NAMES
     rust.add_special_tokens(
         [
             AddedToken(name, special=True, normalized=False, lstrip=name == "<mask>")

@@ -79,15 +79,23 @@ def rows_and_size(options: Options, shape: Architecture | None = None) -> list[C
     if shape is not None and options.size is None:
         keys = {f"model.{name}": getattr(shape, name) for name in Architecture.model_fields}
         found.append(Choice(keys, f"the network's shape is that of {options.start_from}: training starts from it"))
-    if on_cpu() and not options.as_published:
-        if shape is None and options.size is None and not options.written & SIZE_KEYS:
-            found.append(_size(options, published))
-        phases = "training.phases" in options.settings.keys() | options.written
-        found += defaults.choose_rows(
-            published,
-            lengths=not options.given & {"training.length", "training.phases"},
-            batch="training.batch" not in options.given and not phases,
-        )
+    open_size = shape is None and options.size is None and not options.written & SIZE_KEYS
+    if open_size and on_cpu() and not options.as_published:
+        found.append(_size(options, published))
+    found += chosen_rows(options)
+    return _open(found, options)
+
+
+def chosen_rows(options: Options) -> list[Choice]:
+    """The length of rows and how many a step has, as far as the user leaves them open; nothing beside a GPU."""
+    if not on_cpu() or options.as_published:
+        return []
+    phases = "training.phases" in options.settings.keys() | options.written
+    found = defaults.choose_rows(
+        recipe(options.recipe, size=options.size),
+        lengths=not options.given & {"training.length", "training.phases"},
+        batch="training.batch" not in options.given and not phases,
+    )
     return _open(found, options)
 
 

@@ -120,7 +120,12 @@ class Encoder:
         precision: Precision = "float32",
         progress: bool | Told = False,
     ) -> NDArray[Any]:
-        """(n, D) vectors of texts, or (D,) of one. `prompt` is a name of the folder's prompts; `dimensions` keeps so
+        """(n, D) vectors of texts, or (D,) of one.
+
+            encoder.encode(frame["text"])
+
+        `texts`: one text, a list, an array, a generator, or a column of a table (a Series, one of a
+        `datasets.Dataset`). `prompt` is a name of the folder's prompts; `dimensions` keeps so
         many of the first; `normalize` brings them to length 1 after that. `progress` shows a bar, or is called with
         how many texts have become vectors since it was called before."""
         given = [texts] if isinstance(texts, str) else require_texts(texts)

@@ -23,12 +23,15 @@ from maskery.checkpoint.model import Model
 from maskery.checkpoint.tensors import HEADS, INDEX, PICKLE, WEIGHTS, read_json, read_weights, write_safetensors
 from maskery.errors import CheckpointError, ExistsError
 from maskery.tasks.framing.frame import longest_row
+from maskery.text.tokenizer import Tokenizer
 from maskery.vectors.model import VectorModel
 from maskery.vectors.modules import ANEW, FLOW, MODULES, OURS, Module, modules_of, steps_of, wrong
 from maskery.vectors.settings import VectorsConfig
 
 SETTINGS, LENGTHS, TOKENIZER = "config_sentence_transformers.json", "sentence_bert_config.json", "tokenizer_config.json"
 THEIRS, HERE = "sentence_transformers.models", "maskery.vectors"
+OTHER_VECTORS = ("colbert_linear.pt", "sparse_linear.pt")
+"""Files of bge-m3 for vectors of other kinds than one a text."""
 USUAL = 256
 """Slots of a text, where nobody said."""
 _AGAIN = "fetch or save it again"
@@ -56,8 +59,11 @@ def read_encoder(path: str | os.PathLike[str], *, allow_pickle: bool = False) ->
     )
     settings = _read(folder / SETTINGS)
     lengths = _read(first / LENGTHS)
-    if lengths.get("do_lower_case") and not _lowers(model):
-        raise wrong(first / LENGTHS, "asks for lower case, and the tokenizer keeps capitals", "let the tokenizer do it")
+    notes = [*filter(None, [model.note]), *_not_read(folder)]
+    if lengths.get("do_lower_case") and model.tokenizer is not None and not _lowers(model.tokenizer):
+        model.tokenizer = model.tokenizer.lowercased()
+        notes.append(f"do_lower_case in {LENGTHS}: texts are put in lower case before the tokenizer")
+    model.note = "; ".join(notes)
     try:
         config = VectorsConfig(
             pool=said.pool,
@@ -114,9 +120,15 @@ def _read(path: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
-def _lowers(model: Model) -> bool:
-    tokenizer = model.tokenizer
-    return tokenizer is not None and tokenizer.encode_marked("ABC Äx") == tokenizer.encode_marked("abc äx")
+def _lowers(tokenizer: Tokenizer) -> bool:
+    return tokenizer.encode_marked("ABC Äx") == tokenizer.encode_marked("abc äx")
+
+
+def _not_read(folder: Path) -> list[str]:
+    """What no step of modules.json names: bge-m3 has a vector a token and a weight a token beside its dense vectors."""
+    found = [name for name in OTHER_VECTORS if (folder / name).is_file()]
+    told = f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} not read: vectors are the dense ones"
+    return [told] if found else []
 
 
 def _length(lengths: Mapping[str, Any], tokenizer: Mapping[str, Any], model: Model) -> int:

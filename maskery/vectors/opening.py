@@ -59,6 +59,8 @@ def _read(path: Path, pool: tuple[str, ...] | None, allow_pickle: bool, say: Say
     folder = path if is_encoder(path) else locate(path)[0]
     if is_encoder(folder):
         made = read_encoder(folder, allow_pickle=allow_pickle)
+        if made.model.note:
+            say(f"{path}: {made.model.note}")
         if pool not in (None, made.config.pool):
             say(f"{path} pools {_listed(made.config.pool)}; {_listed(pool or ())} is taken, as asked for")
         return made

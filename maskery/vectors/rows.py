@@ -52,7 +52,7 @@ class TextRows(EndToEnd):
 
 def require_texts(texts: Any) -> list[str]:
     """Refuse what is no list of texts, with the number of the one to blame."""
-    flat = getattr(texts, "ndim", 1) == 1  # a table's members are the names of its columns
+    flat = len(getattr(texts, "shape", (0,))) == 1  # a table's members are columns, their names, or rows
     if isinstance(texts, bytes | bytearray | Mapping | Set) or not isinstance(texts, Iterable) or not flat:
         repair = 'texts.decode("utf-8")' if isinstance(texts, bytes | bytearray) else "encode([text, ...])"
         repair = repair if flat else 'one column of the table: texts["text"]'
@@ -62,7 +62,9 @@ def require_texts(texts: Any) -> list[str]:
         if not isinstance(text, str):
             raise ArgumentError(
                 f"text {number} is {type(text).__name__} ({str(text)[:40]}), not a string",
-                repair="give strings alone; an empty one is a text, too",
+                repair='one column of the rows: [row["text"] for row in texts]'
+                if isinstance(text, Mapping)
+                else "give strings alone; an empty one is a text, too",
             )
     return found
 

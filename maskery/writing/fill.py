@@ -91,6 +91,8 @@ class Filled:
 def fill(model: AnyModel, text: str, *, top: int = 5, order: str = "left", beams: int = BEAMS) -> Filled:
     """The `top` most probable tokens at each mask of `text`; with several masks, also the most probable whole texts.
 
+        maskery.fill("my-run", "The capital of France is [MASK].").masks
+
     A model with a generator (ELECTRA) is filled by it. Up to 16 masks are filled together, more only each alone.
     """
     arguments.text("text", text)

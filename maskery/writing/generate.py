@@ -59,6 +59,8 @@ def generate(
 ) -> list[Written]:
     """The texts of every prompt, `samples` for each, in the order of the prompts.
 
+        maskery.generate("my-run", "Once upon a time", new=20)
+
     `how` is greedy, beam, sample or gibbs; where it is not given, the settings tell it (beams: beam; temperature, top_k
     or top_p: sample). `role` says what a prompt is, "source" or "beginning", where a model leaves a choice (UniLM).
     What is drawn depends on the seed, the prompt and the number of the sample, not on the prompts beside it.

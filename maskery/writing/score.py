@@ -125,6 +125,8 @@ def score(
     """Scores of one line, of lines, or of pairs of source and target. Empty lines, and lines that are longer than the
     model, are left out and listed.
 
+        maskery.score("my-run", ["A text.", "Another."]).lines
+
     `masks`: how many tokens a model that fills masks has hidden at once. `begin`: a model that reads from the left is
     given the end of a text in front, so that the first token has a probability as well. `length`, `memory`,
     `same_length` and `clamp` say how a model with a memory reads a line: in rows of `length` behind a memory that may

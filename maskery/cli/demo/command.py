@@ -14,15 +14,16 @@ from typing import Annotated
 
 import typer
 
-from maskery.cli.settings import JsonOption
-from maskery.errors import ExistsError, InputError, Stopped, UnknownName
+from maskery.cli.settings import JsonOption, LangOption
+from maskery.errors import ExistsError, InputError, Stopped
+from maskery.language import chosen
 
 
 def demo(
     text: Annotated[
         Path | None, typer.Option("--text", metavar="FILE", help="Your own text: whatever corpus build reads.")
     ] = None,
-    lang: Annotated[str, typer.Option("--lang", metavar="en|zh", help="Language of the story and of its text.")] = "en",
+    lang: LangOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="A new folder; by default a temporary one.")
     ] = None,
@@ -35,8 +36,6 @@ def demo(
     """Pretrain a small model on text that is already there, examine it and write a report."""
     from maskery.cli.demo.words import WORDS
 
-    if lang not in WORDS:
-        raise UnknownName("language", lang, WORDS)
     if text is not None and not text.exists():
         raise InputError("no such file", where=text, repair="check the name, or leave --text out")
     from maskery.cli.demo.show import show
@@ -47,7 +46,7 @@ def demo(
 
     seconds = None if budget is None else parse_budget(budget)
     with _folder(out) as folder:
-        found = walk(Story(WORDS[lang]), folder, text, seconds, seed)
+        found = walk(Story(WORDS[chosen(lang)]), folder, text, seconds, seed)
     emit_json(found.plain()) if as_json else show(found)
 
 

@@ -160,52 +160,53 @@ CHINESE = Words(
     text_own="{documents:,} 篇文档，{megabytes:.2f} MB，来自 {name}",
     text_pieces="文档太少，无法划分，已按行切成 {documents:,} 段",
     text_cut="只使用前 {characters:,} 个字符，以便尽快结束",
-    corpus="语料：学出一个词表，把文本变成数字，并留出一部分文档用来考试",
+    corpus="语料：学出一个词表，把文本变成数字，并留出一部分文档作验证集，用来评测",
     corpus_done="共 {tokens:,} 个 token，词表 {vocabulary:,} 项；{documents:,} 篇文档中留出 {heldout:,} 篇",
-    training="训练：盖住 15% 的 token，让模型猜，再修正权重，如此反复",
+    training="训练：掩盖 15% 的 token，让模型预测（掩码语言模型，MLM），按损失更新权重，如此反复",
     speed="这台机器有多快？",
     training_speed="{parameters:,} 个参数，更新 {steps:,} 次（{measured}）：{time}内能完成的次数",
     thread="1 个线程每次 {milliseconds:.0f} 毫秒",
     threads="{threads} 个线程 {milliseconds:.0f} 毫秒",
     training_note="第 {step:,} / {steps:,} 次更新，损失 {loss:.2f}",
-    capped="文本很小，最多通读 {epochs} 遍，再多就是死记硬背",
-    measuring="考试：猜留出文本中被盖住的 token，并与三种不看上下文的猜法比较",
+    capped="文本很小，最多训练 {epochs} 轮，再多就会过拟合",
+    measuring="评测：预测验证集中被掩盖的 token，并与三种不看上下文的基线比较",
     blanks="填空：模型从未读过的句子",
-    blanks_rule="句子按规则选取，与结果好坏无关：把留出的句子随机排序，每句随机盖住一个字或词，它在训练文本中常见，但不属于最常见的"
+    blanks_rule="句子按规则选取，与结果好坏无关：把验证集的句子随机排序，每句随机掩盖一个字或词，"
+    "它在训练文本中常见，但不属于最常见的"
     " 20 个。",
-    blanks_none="留出的文本中没有长度合适的句子。",
+    blanks_none="验证集中没有长度合适的句子。",
     looking="图：一句话的几种掩码方式、注意力、损失曲线",
     saving="保存：重新打开文件夹并核对，再写出报告",
     saved="重新打开后，模型给出的分数逐位相同",
-    scores=("猜法", "猜对", "交叉熵", "困惑度"),
+    scores=("预测方法", "准确率", "交叉熵", "困惑度"),
     trained="这个模型",
-    frequent="总猜最常见的 token",
-    unigram="按 token 频率猜（一元模型）",
+    frequent="总预测最常见的 token",
+    unigram="按 token 频率预测（一元模型）",
     untrained="同样的网络，未经训练",
-    verdict_better="它猜对的次数是“总猜最常见的 token”的 {times:.1f} 倍，交叉熵比按频率猜低 {nats:.2f} 奈特："
-    "它确实在看上下文。不过每 100 次里它仍会错 {wrong:.0f} 次。",
-    verdict_slight="它猜对的次数是“总猜最常见的 token”的 {times:.1f} 倍，但交叉熵只比按频率猜低 {nats:.2f} 奈特："
+    verdict_better="它的准确率是“总预测最常见的 token”的 {times:.1f} 倍，交叉熵比按频率预测低 {nats:.2f} 奈特："
+    "它确实利用了上下文。不过每 100 次里仍会错 {wrong:.0f} 次。",
+    verdict_slight="它的准确率是“总预测最常见的 token”的 {times:.1f} 倍，但交叉熵只比按频率预测低 {nats:.2f} 奈特："
     "它才刚开始利用上下文。每 100 次里它会错 {wrong:.0f} 次。多训练几分钟（--budget 10m）或给更多文本会有帮助。",
-    verdict_same="这并不比按 token 频率猜更好：它还没有学会看上下文。"
+    verdict_same="这并不比按 token 频率预测更好：它还没有学会利用上下文。"
     "多训练几分钟（--budget 10m）或给更多文本会有帮助。",
-    blank_columns=("句子", "猜测", "原字", ""),
+    blank_columns=("句子", "预测", "原文", ""),
     hit="对",
     near="在前三个之中",
     miss="错",
     tally="{all} 个空中，第一次就猜对 {first} 个，三次之内猜对 {three} 个。",
     maskings="同一句话的几种掩码方式",
-    maskings_why="同一个留出的句子，按不同规则处理。盖住的地方就是要模型回答的地方。",
-    maskings_note="每种规则用的是同样的随机数，不同之处只在于规则怎样使用它们。",
-    attention="模型在看哪里",
-    attention_why="每个 token 按权重从其他 token 收集信息，每个头各有一组权重。模型这么小，不必对各个头作过多解读。",
+    maskings_why="同一个验证集句子，按不同掩码策略处理。被掩盖的位置就是预测目标。",
+    maskings_note="各种掩码策略使用同样的随机数，差别只来自策略本身。",
+    attention="注意力分布",
+    attention_why="每个 token 按注意力权重汇集其他 token 的信息，"
+    "每个头各有一组权重。模型很小，不宜对各个头作过多解读。",
     attention_note="用鼠标指向一个 token，或用方向键移动；单击或按回车键固定，按 Esc 取消。"
     "双击某个头的方块，只显示这一个头。",
-    curve="损失怎样下降",
-    curve_why="训练中被盖住的 token 的交叉熵（单位：奈特）；圆点是留出的文本。"
-    "训练到一半时行变长，曲线上可能有一个台阶。",
-    curve_title="训练文本与留出文本上的损失",
-    numbers="它有多好？",
-    numbers_why="在模型从未读过的文档里盖住了 {questions:,} 个 token，每种猜法猜的都是同样这些。"
+    curve="损失曲线",
+    curve_why="训练中被掩盖的 token 的交叉熵（单位：奈特）；圆点为验证集。训练到一半时行变长，曲线上可能有一个台阶。",
+    curve_title="训练集与验证集上的损失",
+    numbers="效果如何",
+    numbers_why="在模型从未读过的文档里掩盖了 {questions:,} 个 token，各种方法预测的是同一批。"
     "交叉熵的单位是奈特，越低越好。",
     use="在别处使用",
     use_why="这个文件夹采用 Hugging Face 的布局，用下面几行就能打开：",

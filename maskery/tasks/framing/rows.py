@@ -226,3 +226,19 @@ def _offsets(tokens: Tokens, source: Counts) -> NDArray[np.int32]:
     real = source >= 0
     found[real, 0], found[real, 1] = tokens.start[source[real]], tokens.stop[source[real]]
     return found
+
+
+def joined_windows(rows: Rows) -> tuple[Rows, NDArray[np.int64]]:
+    """One row for each example, of the slots of its text that answer for their tokens; and the slots they come from."""
+    chosen = np.flatnonzero(rows.best_seen & (rows.field == 0))
+    order = np.lexsort((rows.token[chosen], rows.example[rows.row[chosen]]))
+    slots = chosen[order]
+    example, sizes = np.unique(rows.example[rows.row[slots]], return_counts=True)
+    made = replace(
+        rows,
+        start=np.concatenate(([0], np.cumsum(sizes))),
+        example=example,
+        part=np.zeros_like(example),
+        **{name: getattr(rows, name)[slots] for name in ("ids", "segments", "field", "token", "offsets")},
+    )
+    return made, slots

@@ -19,6 +19,8 @@ from maskery.tasks.judge.words import JudgeWords, judge_words, share_text
 WIDE, NARROW = 560.0, 372.0
 LEFT, RIGHT, BOTTOM, LEGEND = 62.0, 22.0, 46.0, 22.0
 _LARGEST = 9.0
+_FEW_POINTS = 60
+"""Of more, the line alone is drawn."""
 _FIRM = 10
 """Examples of a bin that the line goes through; of fewer, chance would make a jagged one."""
 
@@ -52,6 +54,30 @@ def learning_picture(curve: LearningCurve, metric: str, lang: str = "en") -> Pic
     points, bars = curve.over_sizes(metric), curve.intervals(metric)
     note = f"{words.learning_note} {words.learning_bars}" if bars else words.learning_note
     return _picture(words.learning_title, note, lang, lambda width: _learning(points, bars, metric, words, width))
+
+
+def training_picture(points: Sequence[tuple[int, float]], name: str, title: str, lang: str = "en") -> Picture:
+    """A figure of a run over its steps: the loss of every update, or a metric of every evaluation, with points."""
+    words = judge_words(lang)
+    return _picture(title, "", lang, lambda width: _over_steps(points, name, title, words, width))
+
+
+def _over_steps(points: Sequence[tuple[int, float]], name: str, title: str, words: JudgeWords, width: float) -> Drawing:
+    steps, values = [float(step) for step, _ in points], [value for _, value in points]
+    room = 0.12 * (max(values) - min(values)) or 0.05 * abs(values[0]) or 0.05
+    air = 0.03 * (steps[-1] - steps[0]) or 0.5
+    frame = _Frame(
+        width - LEFT - RIGHT, 0.45 * width, 16.0, (steps[0] - air, steps[-1] + air),
+        (min(values) - room, max(values) + room),
+    )  # fmt: skip
+    drawing = Drawing(title, width, frame.top + frame.height + BOTTOM)
+    marks = [(value, short_number(value)) for value in ticks(*frame.x, 6) if value >= steps[0]]
+    _axes(drawing, frame, (words.training_axis, name), _apart(frame, marks))
+    _curve(drawing, frame, [(step, value) for step, value in zip(steps, values, strict=True)], 0)
+    if len(points) <= _FEW_POINTS:
+        for step, value in points:
+            _point(drawing, frame.at(step, value), 0, 4, f"{step:,}: {name} {value:.4f}")
+    return drawing
 
 
 def _picture(title: str, note: str, lang: str, draw: Callable[[float], Drawing]) -> Picture:

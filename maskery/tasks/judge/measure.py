@@ -68,6 +68,8 @@ class Judgement:
     """The same figures of the simplest answers to the same examples (maskery/tasks/judge/baselines.py)."""
     verdict: str = ""
     """Whether the model is ahead of the best of them, in a sentence; empty: there is none."""
+    groups: Mapping[str, Mapping[str, Judgement]] = field(default_factory=dict)
+    """Column -> its value -> the same for the examples that have it."""
 
     @property
     def headline(self) -> str:
@@ -82,6 +84,10 @@ class Judgement:
         """As JSON: each metric under its own name, and n, intervals, notes."""
         intervals = {name: list(pair) for name, pair in self.intervals.items()}
         plain = {"task": self.task, "n": self.n, **self.metrics, "intervals": intervals, "notes": list(self.notes)}
+        if self.groups:
+            plain["groups"] = {
+                by: {name: each.plain() for name, each in values.items()} for by, values in self.groups.items()
+            }
         if not self.baselines:
             return plain
         return plain | {

@@ -13,10 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maskery.errors import place
 from maskery.tasks.examples import Answer, Example, Span
 from maskery.tasks.judge.answers import answer_scores, found_language
+from maskery.tasks.judge.marked import Marks, marks_of
 from maskery.tasks.judge.tally import require_as_many
 from maskery.tasks.judge.written import text_scores
+
+_MARKED = ("tag", "qa")
+"""Tasks whose answers are places in the first text."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,14 @@ class Mistake:
     """How wrong, by the measure of the task; of classes 1."""
     chance: float | None
     """How sure the model was, if it said so."""
+    marks: Marks = ()
+    """Places of right and predicted spans in the first text."""
 
     @property
     def place(self) -> str:
         """file:line, or the example's own name where it has none."""
         found = self.example
-        return f"{found.file}:{found.line}" if found.file and found.line else found.file or found.guid
+        return place(found.file, found.line) if found.file else found.guid
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -69,6 +76,7 @@ def worst_mistakes(
             answer_text(predicted[at], examples[at]),
             float(badness[at]),
             None if sure is None else float(sure[at]),
+            marks_of(examples[at].texts[0], gold[at], predicted[at]) if task in _MARKED else (),
         )
         for at in order.tolist()
     ]

@@ -16,7 +16,9 @@ from maskery.picture.markup import joined, language, tag
 from maskery.tasks.judge.calibration import Calibrated
 from maskery.tasks.judge.confusion import Confusion
 from maskery.tasks.judge.draw_confusion import confusion_picture
-from maskery.tasks.judge.draw_plots import learning_picture, reliability_picture
+from maskery.tasks.judge.draw_plots import learning_picture, reliability_picture, training_picture
+from maskery.tasks.judge.grouped import group_lines
+from maskery.tasks.judge.marked import STYLE, Marks, marked
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judge.mistakes import Mistake
 from maskery.tasks.judge.repeats import LearningCurve, Spread
@@ -27,7 +29,7 @@ LONGEST = 300
 """Characters of a text that are shown of an error."""
 _PARTS = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _STYLE = Markup(
-    "<style>.maskery-picture .mk-error{border-top:1px solid var(--mk-line);padding:8px 0 4px;max-width:75ch}"
+    "<style>.maskery-picture .mk-error{border-top:1px solid var(--mk-line);padding:8px 0 4px;max-width:120ch}"
     ".maskery-picture .mk-error p{margin:0 0 4px}.maskery-picture .mk-error .mk-said{font-weight:600}</style>"
 )
 
@@ -45,8 +47,8 @@ class Evidence:
     """Slots of a row; 0: nothing was cut."""
     seeds: Mapping[str, Spread] = field(default_factory=dict)
     learning: LearningCurve | None = None
-    training: Picture | None = None
-    """The curve of the run."""
+    training: Sequence[Mapping[str, object]] = ()
+    """The log of the run, a line an update."""
     facts: Mapping[str, object] = field(default_factory=dict)
     """How it was made: model, data, settings."""
 
@@ -59,6 +61,7 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
         _numbers(judgement, words),
         *_baselines(judgement, words),
         *_kinds(judgement, words),
+        *_groups(judgement, words),
         *_seeds(found, words),
         *_confusion(found, words),
         *_calibration(found, words),
@@ -66,11 +69,14 @@ def report(judgement: Judgement, name: str, evidence: Evidence | None = None, la
         *_lengths(found, words),
         *_learning(judgement, found, words),
     ]
-    if found.training is not None:
-        sections.append((words.training, [], found.training))
+    sections += _training(judgement, found, words)
     if found.facts:
-        sections.append((words.facts, [table(words.fact_heads, list(found.facts.items()), words=(1,))], None))
+        sections.append((words.facts, [table(words.fact_heads, fact_lines(found.facts, words), words=(1,))], None))
     return page(title, sections, lang)
+
+
+def fact_lines(facts: Mapping[str, object], words: JudgeWords) -> list[tuple[str, str]]:
+    return [(words.name(name), words.line(str(value))) for name, value in facts.items()]
 
 
 def number_lines(judgement: Judgement) -> list[list[str]]:
@@ -89,7 +95,7 @@ def _numbers(judgement: Judgement, words: JudgeWords) -> Section:
     told = [why, table(words.number_heads, number_lines(judgement))]
     return (
         words.numbers,
-        [*told, *(tag("p", note, {"class": "mk-note", "lang": "en"}) for note in judgement.notes)],
+        [*told, *(tag("p", words.line(note), {"class": "mk-note"}) for note in judgement.notes)],
         None,
     )
 
@@ -97,7 +103,8 @@ def _numbers(judgement: Judgement, words: JudgeWords) -> Section:
 def baseline_table(judgement: Judgement, words: JudgeWords) -> tuple[list[str], list[list[str]]]:
     """Headings and lines: the model first, then every baseline."""
     names = list(dict.fromkeys(name for each in judgement.baselines.values() for name in each))
-    every = {words.baseline_model: judgement.metrics, **judgement.baselines}
+    named = {words.name(name): each for name, each in judgement.baselines.items()}
+    every = {words.baseline_model: judgement.metrics, **named}
     lines = [
         [name, *(figure_text(each[metric]) if metric in each else "" for metric in names)]
         for name, each in every.items()
@@ -108,7 +115,7 @@ def baseline_table(judgement: Judgement, words: JudgeWords) -> tuple[list[str], 
 def _baselines(judgement: Judgement, words: JudgeWords) -> list[Section]:
     if not judgement.baselines:
         return []
-    told = [tag("p", judgement.verdict, {"lang": "en"})] if judgement.verdict else []
+    told = [tag("p", words.line(judgement.verdict))] if judgement.verdict else []
     shown = [words.baselines_why, table(*baseline_table(judgement, words)), *told]
     return [(words.baselines, shown, None)]
 
@@ -131,6 +138,16 @@ def kind_lines(judgement: Judgement) -> list[list[str]]:
 def _kinds(judgement: Judgement, words: JudgeWords) -> list[Section]:
     lines = kind_lines(judgement)
     return [(words.by_kind, [table(words.kind_heads, lines)], None)] if lines else []
+
+
+def _groups(judgement: Judgement, words: JudgeWords) -> list[Section]:
+    sections: list[Section] = []
+    for by in judgement.groups:
+        heads, lines = group_lines(judgement, by)
+        shown = [[each if isinstance(each, str) else figure_text(each) for each in line] for line in lines]
+        told = [words.group_heads.get(head, head) for head in heads]
+        sections.append((words.groups.format(by=by), [words.groups_why, table(told, shown)], None))
+    return sections
 
 
 def seed_lines(seeds: Mapping[str, Spread]) -> list[list[str]]:
@@ -172,7 +189,7 @@ def _calibration(found: Evidence, words: JudgeWords) -> list[Section]:
         (words.before, figure_text(each.before.ece), figure_text(each.before.nll)),
         (words.after, figure_text(each.after.ece), figure_text(each.after.nll)),
     ]
-    notes = [tag("p", note, {"class": "mk-note", "lang": "en"}) for note in each.notes]
+    notes = [tag("p", words.line(note), {"class": "mk-note"}) for note in each.notes]
     drawn = reliability_picture(each, words.lang)
     return [(words.reliability, [table(words.calibration_heads, lines), *notes], drawn)]
 
@@ -186,7 +203,9 @@ def _mistakes(found: Evidence, words: JudgeWords) -> list[Section]:
     told = [words.mistakes_why["sure" if sure else "bad"]]
     if any(len(text) > LONGEST for each in found.mistakes for text in each.example.texts):
         told.append(words.shortened.format(most=LONGEST))
-    errors = joined([_STYLE, *(_mistake(each, words) for each in found.mistakes)])
+    if any(each.marks for each in found.mistakes):
+        told.append(words.marked)
+    errors = joined([_STYLE, STYLE, *(_mistake(each, words) for each in found.mistakes)])
     return [(words.mistakes, [*told, errors], None)]
 
 
@@ -196,10 +215,15 @@ def _mistake(found: Mistake, words: JudgeWords) -> Markup:
         said += words.mistake_chance.format(chance=f"{found.chance:.4f}")
     lines = [
         tag("p", said, {"class": "mk-said"}),
-        *(tag("p", _cut(text), {"lang": language(text)}) for text in found.example.texts),
+        *(_text(text, found.marks if at == 0 else ()) for at, text in enumerate(found.example.texts)),
         tag("p", found.place, {"class": "mk-note"}),
     ]
     return tag("div", joined(lines), {"class": "mk-error"})
+
+
+def _text(text: str, marks: Marks) -> Markup:
+    shown = marked(text, marks, LONGEST) if marks else _cut(text)
+    return tag("p", shown, {"lang": language(text)})
 
 
 def _cut(text: str) -> str:
@@ -217,6 +241,19 @@ def _lengths(found: Evidence, words: JudgeWords) -> list[Section]:
         told.append(words.over.format(**numbers, share=share_text(over / len(each))))
     lines = [(share_text(part, 0), f"{int(each[max(0, int(np.ceil(part * len(each))) - 1)]):,}") for part in _PARTS]
     return [(words.lengths, [*told, table(words.length_heads, lines)], None)]
+
+
+def _training(judgement: Judgement, found: Evidence, words: JudgeWords) -> list[Section]:
+    """The loss of every update, and the metric that decides of every evaluation; one point is no curve."""
+    named = {"loss": words.training_loss, f"eval/{judgement.headline}": words.training_metric}
+    pictures = []
+    for key, title in named.items():
+        points = [(int(str(line["step"])), float(str(line[key]))) for line in found.training if key in line]
+        points = [point for point in points if np.isfinite(point[1])]
+        name = judgement.headline if key.startswith("eval/") else words.training_loss_axis
+        if len(points) > 1:
+            pictures.append(training_picture(points, name, title.format(metric=judgement.headline), words.lang))
+    return [(words.training, [], pictures)] if pictures else []
 
 
 def learning_table(curve: LearningCurve, metric: str, words: JudgeWords) -> tuple[Sequence[str], list[list[str]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskery.language import catalogue
+from maskery.language import Phrases, catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,9 @@ class JudgeWords:
     baseline_model: str
     by_kind: str
     kind_heads: tuple[str, ...]
+    groups: str
+    groups_why: str
+    group_heads: dict[str, str]
     seeds: str
     seeds_why: str
     seed_heads: tuple[str, ...]
@@ -45,6 +48,7 @@ class JudgeWords:
     mistakes_why: dict[str, str]
     no_mistakes: str
     shortened: str
+    marked: str
     mistake_answers: str
     mistake_chance: str
     lengths: str
@@ -59,9 +63,21 @@ class JudgeWords:
     learning_axis: str
     learning_heads: tuple[str, ...]
     training: str
+    training_axis: str
+    training_loss: str
+    training_loss_axis: str
+    training_metric: str
     facts: str
     fact_heads: tuple[str, str]
     notes: str
+
+    def line(self, english: str) -> str:
+        """A note or fact, which is stored in English."""
+        return Phrases(self.lang).line(english)
+
+    def name(self, english: str) -> str:
+        """The name of a fact."""
+        return Phrases(self.lang).name(english)
 
 
 _EN = JudgeWords(
@@ -80,6 +96,9 @@ _EN = JudgeWords(
     baseline_model="the model",
     by_kind="Kind by kind",
     kind_heads=("kind", "span_f1", "95 % from", "to", "precision", "recall"),
+    groups="By {by}",
+    groups_why="The same figures for the examples of each group. Few examples make wide intervals.",
+    group_heads={},
     seeds="Several seeds",
     seeds_why="{runs} runs that differ in nothing but their seed.",
     seed_heads=("metric", "mean", "sd", "each"),
@@ -111,6 +130,7 @@ _EN = JudgeWords(
     },
     no_mistakes="No answer is wrong.",
     shortened="Texts of more than {most} characters are cut here.",
+    marked="In the text, a coloured ground marks the right spans, a line below the predicted ones.",
     mistake_answers="right: {gold}; predicted: {predicted}",
     mistake_chance=" ({chance})",
     lengths="Lengths",
@@ -125,6 +145,10 @@ _EN = JudgeWords(
     learning_axis="examples trained on",
     learning_heads=("examples", "mean", "sd", "each", "95 % from", "to"),
     training="Training",
+    training_axis="steps",
+    training_loss="Loss of every update",
+    training_loss_axis="loss",
+    training_metric="{metric} of every evaluation on the development set",
     facts="How it was made",
     fact_heads=("", ""),
     notes="To be known",
@@ -143,6 +167,9 @@ _ZH = JudgeWords(
     baseline_model="模型",
     by_kind="各类片段",
     kind_heads=("类型", "span_f1", "95% 下限", "上限", "精确率", "召回率"),
+    groups="按 {by} 分组",
+    groups_why="每组样本各自的指标。样本越少，区间越宽。",
+    group_heads={"n": "样本数", "95 % from": "95% 下限", "to": "上限"},
     seeds="多个随机种子",
     seeds_why="{runs} 次训练，只有种子不同。",
     seed_heads=("指标", "均值", "标准差", "各次"),
@@ -173,6 +200,7 @@ _ZH = JudgeWords(
     },
     no_mistakes="没有答错的。",
     shortened="超过 {most} 个字符的文本在这里被截短。",
+    marked="文本中，底色标出正确的片段，下划线标出预测的片段。",
     mistake_answers="正确：{gold}；预测：{predicted}",
     mistake_chance="（{chance}）",
     lengths="长度",
@@ -187,6 +215,10 @@ _ZH = JudgeWords(
     learning_axis="训练样本数",
     learning_heads=("样本数", "均值", "标准差", "各次", "95% 下限", "上限"),
     training="训练过程",
+    training_axis="步数",
+    training_loss="每步的损失",
+    training_loss_axis="损失",
+    training_metric="每次评测的验证集 {metric}",
     facts="训练设置",
     fact_heads=("", ""),
     notes="说明",

@@ -1,13 +1,15 @@
 """Questions with choices: C3's JSON, and records with `question`, `choices` and `answer`, one on each line.
 
-The label is the number of the right choice from 0, as a name. The answer is told by its words; which of its places is
-meant by a number cannot be known (from 0, or from 1?), so a number is taken only where it is one of the choices.
+The label is the number of the right choice from 0, as a name. The answer is told by its words, or by its letter (A is
+the first choice); which of its places is meant by a number cannot be known (from 0, or from 1?), so a number is taken
+only where it is one of the choices.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from maskery.errors import TextError
@@ -17,7 +19,12 @@ from maskery.tasks.read.values import counted
 
 FIELDS = ("context", "question")
 CHOICES = ("choices", "choice", "options")
+CONTEXTS = ("context", "article", "passage")
 _FORM = '[[["line of the context", ...], [{"question": "...", "choice": ["...", ...], "answer": "..."}], "id"], ...]'
+
+
+class Place(int):
+    """An answer that is known to be the number of the right choice, from 0."""
 
 
 def is_c3(value: Any) -> bool:
@@ -48,7 +55,7 @@ def of_c3(value: Any, file: str, split: str, labelled: bool | None) -> Examples:
 
 def of_table(table: Table, split: str, labelled: bool | None) -> Examples:
     at = {name: place for place, name in enumerate(table.names)}
-    choices = next((at[name] for name in CHOICES if name in at), None)
+    choices, context = (next((at[name] for name in names if name in at), None) for names in (CHOICES, CONTEXTS))
     if choices is None or "question" not in at:
         cause = f"choice reads question, choices and answer; there are {', '.join(table.names)}"
         raise table.wrong(
@@ -57,12 +64,20 @@ def of_table(table: Table, split: str, labelled: bool | None) -> Examples:
     counts: Counter[str] = Counter()
     items = []
     for row in table.rows:
-        context = row.cells[at["context"]] if "context" in at else ""
         answer = row.cells[at["answer"]] if "answer" in at else ABSENT
-        texts = ("" if context is ABSENT else context, row.cells[at["question"]])
-        guid, file = f"{split}-{row.number}", table.source.name
-        items.append(_example(guid, texts, row.cells[choices], answer, file, row.line, labelled, counts))
-    return Examples(task="choice", fields=FIELDS, items=tuple(items), notes=tuple(_notes(items, counts)))
+        texts = ("" if context is None else _context(row.cells[context]), row.cells[at["question"]])
+        guid = str(row.cells[at["guid"]]) if "guid" in at else f"{split}-{row.number}"
+        made = _example(guid, texts, row.cells[choices], answer, table.source.name, row.line, labelled, counts)
+        items.append(replace(made, by=table.groups_of(row)))
+    notes = (*table.notes, *_notes(items, counts))
+    return Examples(task="choice", fields=FIELDS, items=tuple(items), notes=notes)
+
+
+def _context(cell: Any) -> Any:
+    """Lines of a dialogue are one text."""
+    if isinstance(cell, list) and all(isinstance(line, str) for line in cell):
+        return "\n".join(cell)
+    return "" if cell is ABSENT or cell is None else cell
 
 
 def _example(
@@ -76,19 +91,30 @@ def _example(
     counts["empty texts, kept"] += sum(not text.strip() for text in (texts[1], *choices))
     label = None
     if labelled is not False and answer not in (ABSENT, None, ""):
-        label = _right(guid, [each.strip() for each in choices], str(answer).strip(), file, line, counts)
+        label = _right(guid, [each.strip() for each in choices], answer, file, line, counts)
     elif labelled is True:
         raise _wrong(guid, "there is no answer", "give the question its answer, or leave it out", file, line)
     return Example(guid=guid, texts=texts, label=label, choices=tuple(choices), file=file, line=line)
 
 
-def _right(guid: str, choices: list[str], answer: str, file: str, line: int, counts: Counter[str]) -> str:
+def _right(guid: str, choices: list[str], said: Any, file: str, line: int, counts: Counter[str]) -> str:
+    answer = str(said).strip()
+    place = said if isinstance(said, Place) else _letter(answer, choices)
+    if place is not None and 0 <= place < len(choices):
+        counts["answers that are letters: A is the first choice"] += not isinstance(said, Place)
+        return str(int(place))
     if answer not in choices:
         shown = ", ".join(repr(each) for each in choices)
         cause = f"the answer {answer!r} is none of the choices {shown}"
         raise _wrong(guid, cause, "write the answer as its choice is written", file, line)
     counts["questions with the right choice twice: the first one is taken"] += choices.count(answer) > 1
     return str(choices.index(answer))
+
+
+def _letter(answer: str, choices: list[str]) -> int | None:
+    """The place that A, B, C ... name, unless letters themselves are to be chosen from."""
+    letter = len(answer) == 1 and "A" <= answer <= "Z" and not any(len(each) == 1 for each in choices)
+    return ord(answer) - ord("A") if letter else None
 
 
 def _wrong(guid: str, cause: str, repair: str, file: str, line: int) -> TextError:

@@ -173,11 +173,19 @@ class _Choice:
         """Those whose values return. In a file of a few rows there may be none: then the only one of numbers, or one
         whose values are far shorter."""
         returning = [at for at in fitting if self._returns(at)]
+        numbered = [at for at in returning if self._numbers_classes(at)]
+        if len(numbered) == 1 and not self.table.header:
+            return numbered  # CoLA: a source and a mark stand beside 0 and 1
         numbers = [at for at in fitting if self.look(at).numbers == 1]
         if returning or len(numbers) == 1:
             return returning or numbers
         by_width = sorted(fitting, key=lambda at: self.look(at).width)
         return by_width[:1] if 2 * self.look(by_width[0]).width < self.look(by_width[1]).width else fitting
+
+    def _numbers_classes(self, at: int) -> bool:
+        """Whether the values are 0, 1 ... up to the number of classes."""
+        values = {str(cell).strip() for cell in self.table.column(at)}
+        return len(values) > 1 and values == set(map(str, range(len(values))))
 
     def _returns(self, at: int) -> bool:
         return self.look(at).distinct <= self.look(at).filled / 2
@@ -189,6 +197,8 @@ class _Choice:
             return look.scores or (named and look.numbers >= 0.5)
         if self.task == "multilabel":
             return look.lists or (look.classes and look.strings) or (named and look.filled > 0)
+        if named and self.seen.labels and self._holds_seen(at):
+            return True  # IFLYTEK: more classes than its development set shows by itself
         if self.task in ("classify", "pair"):
             return look.classes or (named and 0 < look.distinct <= look.many and not look.lists and look.whole)
         return look.classes or look.scores or look.lists or (named and look.distinct <= look.many)
@@ -223,6 +233,8 @@ class _Choice:
             if first in at and second in at:
                 return (at[first], at[second]), True
         named = [each for each in free if self.names[each] in TEXTS]
+        if "sentence" in at and "keywords" in at:  # TNEWS: keywords are made of the sentence
+            named.remove(at["keywords"])
         if len(named) == 1 and self.names[named[0]] in HALVES:
             named = [each for each in free if each in named or self.look(each).texts]
         if len(named) > 1 and not (all(self.names[each] in FIELDS for each in named) and wanted in (0, len(named))):

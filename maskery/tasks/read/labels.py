@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.read.looks import is_number
 
 _SHOWN = 12
+_UNKNOWN = (
+    "leave out such lines, say where the labels stand (--label COLUMN), or give labels and classes of the model common "
+    "names (--map LABEL=OTHER)"
+)
 
 
 def labels_of(train: Examples, task: str) -> tuple[str, ...]:
@@ -64,7 +69,24 @@ def require_known(examples: Examples, labels: Sequence[str], learned: bool = Fal
     if strange.total() > 1:
         cause += f"; {strange.total():,} labels are not, of {len(strange):,} kinds"
     fix = "get_labels has to name it" if examples.labels else "put examples of it in the train file, or leave these out"
-    raise first.wrong(cause, "leave out such lines, or say where the labels stand: --label COLUMN" if learned else fix)
+    raise first.wrong(cause, _UNKNOWN if learned else fix)
+
+
+def known_only(examples: Examples, labels: Sequence[str]) -> Examples:
+    """The examples of a test set; those with another label than these have none, and are counted in a note."""
+    if examples.task in ("regress", "rank", "qa", "seq2seq"):
+        return examples
+    known = set(labels)
+    strange = [name for item in examples for name in names_of(item) if name not in known]
+    if not strange:
+        return examples
+    items = tuple(
+        item if known.issuperset(names_of(item)) else replace(item, label=None, spans=None) for item in examples
+    )
+    many = sum(one is not other for one, other in zip(items, examples, strict=True))
+    shown = ", ".join(repr(name) for name in list(dict.fromkeys(strange))[:_SHOWN])
+    note = f"test: {many:,} of {len(items):,} rows have a label that is not one of those to learn ({shown})"
+    return replace(examples, items=items, notes=(*examples.notes, f"{note}: they are taken as unlabelled"))
 
 
 def names_of(item: Example) -> Iterable[str]:

@@ -1,5 +1,5 @@
 """Files that a fine-tuned model is asked about, read with what was found in its training file: the fields, the labels,
-which columns are numbers."""
+which columns are numbers, and the label map of the run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from maskery.records import Records
 from maskery.tasks.examples import Examples
 from maskery.tasks.native import UNNAMED
 from maskery.tasks.read.columns import Seen
@@ -16,19 +17,19 @@ from maskery.tasks.read.sources import format_of
 from maskery.tasks.settings import ColumnsConfig, TaskConfig
 
 
-def kept_columns(config: TaskConfig, path: Path, labelled: bool) -> dict[str, Any]:
+def kept_columns(config: TaskConfig, path: Path | Records, labelled: bool) -> dict[str, Any]:
     """The keys of `columns` that hold for another file, too."""
     own = config.columns
-    kept: dict[str, Any] = {"meta": list(own.meta), "errors": own.errors}
+    kept: dict[str, Any] = {"meta": list(own.meta), "errors": own.errors, "map": dict(own.map)}
     if labelled or not own.label.isdecimal():  # files without labels may have fewer columns: a number means nothing
         kept["label"] = own.label
-    if format_of(path) is None:
+    if isinstance(path, Path) and format_of(path) is None:
         kept["format"] = own.format
     return kept
 
 
-def read_with(config: TaskConfig, path: Path, columns: ColumnsConfig, labelled: bool) -> Examples:
-    """The examples of a file for the model of `config`."""
+def read_with(config: TaskConfig, path: Path | Records, columns: ColumnsConfig, labelled: bool) -> Examples:
+    """The examples of a file, or of rows, for the model of `config`."""
     own = config.columns
     numbers = tuple(column.name for column in config.meta.columns if column.categories is None)
     labels = config.labels if config.task != "tag" else ()

@@ -26,7 +26,7 @@ PAIRS = (
     *(("premise", "hypothesis"), ("question1", "question2"), ("q1", "q2"), ("s1", "s2"), ("#1_string", "#2_string")),
     *(("query", second) for second in ("title", "passage", "document", "doc", "candidate", "answer", "reply", "text")),
     *(("question", second) for second in ("sentence", "passage", "document", "answer", "context", "text")),
-    ("claim", "evidence"),
+    *(("claim", "evidence"), ("keyword", "abst")),
 )
 """Two texts that are set against each other, in this order."""
 

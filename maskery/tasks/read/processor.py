@@ -1,31 +1,63 @@
 """A class of the user's own that reads the data: get_train_examples(data_dir), get_dev_examples, get_test_examples, and
 get_labels. Its examples have guid, text_a, text_b and label. The file is run: it is the user's own code, and told.
+Classes that were written for run_classifier.py are run as they stand (maskery/tasks/read/classic.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from maskery.errors import InputError, Unfit, UnknownName
 from maskery.tasks.examples import Example, Examples, Label
 from maskery.tasks.read import values
+from maskery.tasks.read.classic import classic_modules
 from maskery.tasks.read.code import file_and_name, module_of, own_code
 
 SPLITS = ("train", "dev", "test")
 _FORM = "--processor FILE.py:CLASS"
 
 
+def read_processor(spec: str, data_dir: Path, task: str | None = None) -> dict[str, Examples]:
+    """Split -> examples, train first. A development or test set that the class does not read, and a test set without
+    examples, are left out and noted."""
+    found: dict[str, Examples] = {}
+    notes: list[str] = []
+    for split in splits_of_processor(spec):
+        try:
+            found[split] = examples_of_processor(spec, data_dir, split, task or (found and found["train"].task) or None)
+        except _Left as left:
+            notes.append(f"{spec}: {left.cause}: there is no {split} set")
+    train = found["train"]
+    return {**found, "train": replace(train, notes=(*train.notes, *notes))}
+
+
+class _Left(InputError):
+    """A split that is not there, and need not be."""
+
+
 def examples_of_processor(spec: str, data_dir: Path, split: str, task: str | None = None) -> Examples:
     """The examples of one split, in the class's own order of labels. Without a task: pair if any has a text_b."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
+    with classic_modules(file_and_name(spec, "--processor", "class")[0]) as used:
+        found = _examples(spec, data_dir, split, task)
+    if not used or split != "train":
+        return found
+    note = f"{spec}: own small classes stand in for {', '.join(dict.fromkeys(used))}, which the file imports"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _examples(spec: str, data_dir: Path, split: str, task: str | None) -> Examples:
     file, processor = _made(spec)
     given = _listed(file, processor, f"get_{split}_examples", data_dir)
     if not given:
         cause = f"get_{split}_examples gave no examples"
-        raise InputError(cause, where=file, repair=f"it has to return the examples of {data_dir}")
+        kind = _Left if split == "test" else InputError
+        raise kind(cause, where=file, repair=f"it has to return the examples of {data_dir}")
     said = [] if task in ("regress", "rank") else _listed(file, processor, "get_labels")
     labels = _labels(file, said)
     fields = ("text_a", "text_b") if any(getattr(each, "text_b", None) is not None for each in given) else ("text_a",)
@@ -44,7 +76,8 @@ def examples_of_processor(spec: str, data_dir: Path, split: str, task: str | Non
 
 def splits_of_processor(spec: str) -> tuple[str, ...]:
     """The splits that the class can read."""
-    file, processor = _made(spec)
+    with classic_modules(file_and_name(spec, "--processor", "class")[0]):
+        file, processor = _made(spec)
     found = tuple(split for split in SPLITS if callable(getattr(processor, f"get_{split}_examples", None)))
     if "train" not in found:
         raise InputError("the class has no get_train_examples", where=file, repair=f"{_FORM} of a class that has it")
@@ -65,8 +98,19 @@ def _call(file: Path, processor: Any, method: str, *arguments: Path) -> Any:
     found: Callable[..., Any] | None = getattr(processor, method, None)
     if not callable(found):
         raise InputError(f"the class has no {method}", where=file, repair=f"def {method}(self, ...) in the class")
-    with own_code(file, method):
+    with own_code(file, method), _unread(file, method):
         return found(*(str(each) for each in arguments))
+
+
+@contextmanager
+def _unread(file: Path, method: str) -> Iterator[None]:
+    """A development or test set that the class only inherits the name of."""
+    try:
+        yield
+    except NotImplementedError:
+        if method not in ("get_dev_examples", "get_test_examples"):
+            raise
+        raise _Left(f"{method} is not implemented", where=file, repair=f"def {method}(self, data_dir)") from None
 
 
 def _listed(file: Path, processor: Any, method: str, *arguments: Path) -> list[Any]:

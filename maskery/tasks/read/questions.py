@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maskery.corpus.lines import Tally, whole_text
@@ -32,10 +32,41 @@ class _Asked:
     answers: Any
     """As the file has them; ABSENT: nobody said."""
     impossible: bool
+    by: tuple[str, ...] = ()
 
 
 def of_squad(value: Any, source: Source, split: str, labelled: bool | None) -> Examples:
     return _Reader(source, labelled).examples(_asked(value, source.name, split))
+
+
+def is_cmrc(value: Any) -> bool:
+    """CMRC's own form: passages with context_text, and answers without a place."""
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and {"context_text", "qas"} <= set(first)
+
+
+def of_cmrc(value: Any, source: Source, split: str, labelled: bool | None) -> Examples:
+    """An answer is where its words first stand."""
+    try:
+        paragraphs = [
+            {
+                "context": each["context_text"],
+                "qas": [_squad_form(asked, each["context_text"]) for asked in each["qas"]],
+            }
+            for each in value
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        cause = f"a passage is not as in CMRC 2018 ({type(error).__name__}: {error})"
+        fix = '[{"context_text": "...", "qas": [{"query_id": "...", "query_text": "...", "answers": ["..."]}]}]'
+        raise TextError(cause, file=source.name, repair=f"the form is {fix}") from None
+    found = of_squad({"data": [{"paragraphs": paragraphs}]}, source, split, labelled)
+    return replace(found, notes=("CMRC's form without places: answers are where they first stand", *found.notes))
+
+
+def _squad_form(asked: dict[str, Any], context: str) -> dict[str, Any]:
+    said = asked.get("answers")
+    told = {} if said is None else {"answers": [{"text": text, "answer_start": context.find(text)} for text in said]}
+    return {"id": asked["query_id"], "question": asked["query_text"], **told}
 
 
 def of_table(table: Table, split: str, labelled: bool | None) -> Examples:
@@ -71,8 +102,9 @@ def _rows(table: Table, split: str) -> Iterator[_Asked]:
             found = [{"text": text, "answer_start": start} for text, start in pairs]
         guid = str(cells.get("id") or f"{split}-{row.number}")
         yield _Asked(
-            guid, row.line, cells["context"], cells["question"], found, cells.get("is_impossible", False) is True
-        )
+            guid, row.line, cells["context"], cells["question"], found, cells.get("is_impossible", False) is True,
+            table.groups_of(row),
+        )  # fmt: skip
 
 
 @dataclass
@@ -123,7 +155,7 @@ class _Reader:
             return None
         self.empty += not asked.context.strip() or not asked.question.strip()
         texts = (asked.context, asked.question)
-        return Example(guid=asked.guid, texts=texts, answers=found, file=self.file, line=asked.line)
+        return Example(guid=asked.guid, texts=texts, answers=found, by=asked.by, file=self.file, line=asked.line)
 
     def _answers(self, asked: _Asked) -> tuple[Answer, ...] | None:
         if self.labelled is False or asked.answers in (ABSENT, None):
@@ -138,6 +170,8 @@ class _Reader:
                 'the form is [{"text": "...", "answer_start": 0}]',
             )
             raise TextError(cause, file=self.file, line=asked.line or None, repair=fix) from None
+        if self.labelled is None and all(start < 0 and text not in asked.context for text, start in said) and said:
+            return None  # CMRC's test set: FAKE_ANSWER_1 at -1 keeps the place of an answer that is not published
         placed = [self._placed(asked.context, text, start) for text, start in said]
         return tuple(answer for answer in placed if answer is not None)
 

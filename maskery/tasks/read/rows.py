@@ -57,7 +57,7 @@ def guid_place(table: Table) -> int | None:
 
 
 def _left(table: Table, roles: Roles) -> list[str]:
-    used = {*roles.texts, *roles.meta, roles.label, guid_place(table)}
+    used = {*roles.texts, *roles.meta, roles.label, guid_place(table), *(at for each in table.by for at in each)}
     left = [table.called(at) for at in range(len(table.names)) if at not in used]
     shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
     return [f"not read: {shown}"] if left else []
@@ -106,8 +106,21 @@ class _Rows:
             fields=self._fields(),
             items=tuple(items),
             meta=tuple(self.table.names[at] for at in self.roles.meta),
+            labels=self._ordered(items),
             notes=(*self.notes, *self._told(items)),
         )
+
+    def _ordered(self, items: list[Example]) -> tuple[str, ...]:
+        """The classes in the order of the data that are learned from, where they say one."""
+        if self.roles.label is None or self.split != "train" or self.task not in ("classify", "pair", "multilabel"):
+            return ()
+        found = self.table.classes.get(self.table.names[self.roles.label], ())
+        if found:
+            self.notes.append(f"labels in the order of the data: {', '.join(found[:_SHOWN_CLASSES])}")
+        shown = {name for item in items for name in names_of(item)}
+        if unseen := [name for name in found if name not in shown]:
+            self.notes.append(f"no example has the label {' or '.join(unseen[:_SHOWN_CLASSES])}: it is not learned")
+        return found
 
     def _fields(self) -> tuple[str, ...]:
         if self.table.header:
@@ -148,6 +161,7 @@ class _Rows:
             texts=tuple(self._text(row, at) for at in self.roles.texts),
             label=self._label(row, read),
             meta=tuple(self._beside(row, at) for at in self.roles.meta),
+            by=self.table.groups_of(row),
             file=self.table.source.name,
             line=row.line,
         )

@@ -15,7 +15,7 @@ from typing import Any
 from maskery.corpus.formats import without_surrogates
 from maskery.corpus.lines import Errors, Tally, raw_lines, whole_text
 from maskery.corpus.sources import Source, by_name
-from maskery.errors import TextError, UnknownName
+from maskery.errors import EmptyTextError, TextError, UnknownName
 
 FORMATS = ("text", "tsv", "csv", "jsonl", "json", "parquet", "conll")
 _SUFFIXES = {".json": "json"} | dict.fromkeys((".conll", ".bio", ".bmes", ".bioes", ".iob", ".iob2"), "conll")
@@ -41,7 +41,7 @@ def source_of(path: Path, format: str) -> Source:
     if not path.is_file():
         raise TextError("is no file", file=path, repair="give a file, or a folder with train.tsv and dev.tsv")
     if path.stat().st_size == 0:
-        raise TextError("the file is empty", file=path, repair="put examples in it, or leave it out")
+        raise EmptyTextError("the file is empty", file=path, repair="put examples in it, or leave it out")
     packing = by_name(path)[1]
     found = format or format_of(path) or "text"
     if found == "parquet" and packing != "none":
@@ -64,6 +64,25 @@ def holds_tokens(source: Source, task: str | None) -> bool:
     single = all(" " not in line.partition("\t")[0] for line in lines if "\t" in line)
     # A file of which a line in a hundred is no token line is still one of tokens: the line is refused when it is read.
     return single and "O" in sure and len(set(sure)) > 1 and len(sure) > 0.95 * len(lines) and "" in head
+
+
+def holds_json(source: Source) -> bool:
+    """Whether a file whose name says plain text begins with a JSON object, as RACE's and ChID's do."""
+    if source.format != "text":
+        return False
+    first = next((line for _, line in raw_lines(source, "replace", Tally()) if line.strip()), "")
+    try:
+        return isinstance(json.loads(first), dict)
+    except ValueError:
+        return False
+
+
+def is_parted_by_tabs(source: Source) -> bool:
+    """Whether a .csv has no comma in its first line and the same number of tabs in all that are looked at."""
+    if source.format != "csv":
+        return False
+    head = [line for _, line in islice(raw_lines(source, "replace", Tally()), _LOOKED_AT) if line]
+    return len(head) > 1 and "," not in head[0] and "\t" in head[0] and len({line.count("\t") for line in head}) == 1
 
 
 def json_value(source: Source, errors: Errors, tally: Tally) -> Any:

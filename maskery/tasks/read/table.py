@@ -7,20 +7,23 @@ spreadsheets write them. In JSON Lines and parquet the names of the fields are t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maskery.corpus import parquet, tables
 from maskery.corpus.formats import parse
 from maskery.corpus.lines import Errors, Tally, raw_lines
 from maskery.corpus.sources import Source
-from maskery.errors import TextError
+from maskery.errors import EmptyTextError, TextError
 from maskery.tasks.read.header import has_header
 from maskery.tasks.read.looks import Look
 from maskery.tasks.read.sources import cleaned
 from maskery.tasks.read.values import counted
 
 _LOOKED_AT = 20
+_RARE = 1000
+"""Rows among which one of another width is taken for a slip of the publisher's; more are refused."""
+_SHOWN_LINES = 5
 _OTHER_SIGNS = (
     ("\t", "tabs", "--format tsv"),
     (";", "semicolons", "save the table with commas, or with tabs as .tsv"),
@@ -56,7 +59,14 @@ class Table:
     header: bool
     rows: tuple[Row, ...]
     notes: list[str] = field(default_factory=list)
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Column -> the names of its classes in an order that the data say."""
+    by: tuple[tuple[int, ...], ...] = ()
+    """Columns that group the rows in an evaluation; of several together, all of them."""
     _looks: dict[int, Look] = field(default_factory=dict)
+
+    def groups_of(self, row: Row) -> tuple[str, ...]:
+        return tuple(", ".join(_group(row.cells[at]) for at in places) for places in self.by)
 
     def look(self, at: int) -> Look:
         if at not in self._looks:
@@ -74,6 +84,10 @@ class Table:
     def called(self, at: int) -> str:
         """What an error or a note calls a column."""
         return repr(self.names[at]) if self.header else f"column {at + 1}"
+
+
+def _group(cell: Cell) -> str:
+    return "" if cell is None or cell is ABSENT else str(cell).strip()
 
 
 def load(source: Source, header: str, asked: Iterable[str], labels: Iterable[str], errors: Errors) -> Table:
@@ -106,7 +120,7 @@ def records(source: Source, errors: Errors, tally: Tally) -> Iterator[tuple[int,
 def of_records(source: Source, found: Iterable[tuple[int, dict[str, Cell]]]) -> Table:
     held = list(found)
     if not held:
-        raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
+        raise EmptyTextError("there is no example in the file", file=source.name, repair="put examples in it")
     names = tuple(dict.fromkeys(name for _, record in held for name in record))
     rows = (
         Row(number, line, tuple(record.get(name, ABSENT) for name in names))
@@ -125,12 +139,12 @@ def _of_cells(
     held = [(line, cells) for line, cells in held if cells]
     _check_commas(source, held)
     if not any(cell.strip() for _, cells in held for cell in cells):
-        raise TextError("there is no example in the file", file=source.name, repair="put examples in it")
+        raise EmptyTextError("there is no example in the file", file=source.name, repair="put examples in it")
     found, why = has_header(source, [cells for _, cells in held], header, asked, labels)
     names = tuple(held[0][1]) if found else tuple(str(at + 1) for at in range(len(held[0][1])))
     rows = tuple(Row(number, line, tuple(cells)) for number, (line, cells) in enumerate(held))
     table = Table(source, names, found, rows[1:] if found else rows)
-    _check(table, rows[0])
+    table = _checked(table, rows[0])
     table.notes.append(f"the first line is {'a' if found else 'no'} header ({why})")
     if blank:
         table.notes.append(f"{counted(blank, 'blank lines')} passed over")
@@ -156,21 +170,31 @@ def _check_commas(source: Source, held: list[tuple[int, list[str]]]) -> None:
             raise TextError(cause, file=source.name, line=held[0][0], repair=fix)
 
 
-def _check(table: Table, first: Row) -> None:
-    """Every row as wide as the first, no name twice, no header in the middle, and something under it."""
+def _checked(table: Table, first: Row) -> Table:
+    """Every row as wide as the first, no name twice, no header in the middle, and something under it. A few broken
+    rows of a large file, as published sets have them (QQP), are left out and reported with their lines."""
     if table.header:
         for at, name in enumerate(table.names):
             if name in table.names[:at]:
                 cause = f"the header has {name!r} more than once" if name else "the header has more than one empty name"
                 raise table.wrong(cause, "give the columns names of their own; or --header no", first)
         if not table.rows:
-            raise table.wrong("there is no example under the header", "put examples in it; or --header no", first)
+            cause, fix = "there is no example under the header", "put examples in it; or --header no"
+            raise EmptyTextError(cause, file=table.source.name, line=first.line or None, repair=fix)
+    ragged = [row for row in table.rows if len(row.cells) != len(first.cells)]
+    if ragged and _RARE * len(ragged) > len(table.rows):
+        raise _ragged(table, ragged[0], first)
     for row in table.rows:
-        if len(row.cells) != len(first.cells):
-            raise _ragged(table, row, first)
         if table.header and len(first.cells) > 1 and row.cells == first.cells:
             fix = f"the file seems to be joined from several: sed -i '{row.line}d' {table.source.name}"
             raise table.wrong("the header stands here again", fix, row)
+    if not ragged:
+        return table
+    lines = ", ".join(str(row.line) for row in ragged[:_SHOWN_LINES]) + (" ..." if len(ragged) > _SHOWN_LINES else "")
+    many = counted(len(ragged), "rows")
+    table.notes.append(f"{many} with another number of columns than {len(first.cells)}: left out (lines {lines})")
+    whole = tuple(row for row in table.rows if len(row.cells) == len(first.cells))
+    return replace(table, rows=whole, _looks={})
 
 
 def _ragged(table: Table, row: Row, first: Row) -> TextError:

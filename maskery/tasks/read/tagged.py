@@ -41,6 +41,7 @@ class _Sentence:
     tags: list[str] | None
     stacked: bool = False
     """Each token has a line of its own."""
+    by: tuple[str, ...] = ()
 
 
 def of_lines(source: Source, split: str, columns: ColumnsConfig, labelled: bool | None, errors: Errors) -> Examples:
@@ -163,12 +164,12 @@ def _row_sentence(table: Table, row: Row, text: int, label: int | None, labelled
     if cell is None or cell is ABSENT:
         if labelled is True:
             raise table.wrong("there are no tags", "give the sentence its tags, or leave it out", row)
-        return _Sentence(row.number, row.line, tokens, None)
+        return _Sentence(row.number, row.line, tokens, None, by=table.groups_of(row))
     tags = _parts(table, row, label or 0)
     if len(tokens) != len(tags):
         cause = f"there are {len(tokens)} tokens and {len(tags)} tags"
         raise table.wrong(cause, "one tag for each token, with one space between two", row)
-    return _Sentence(row.number, row.line, tokens, tags)
+    return _Sentence(row.number, row.line, tokens, tags, by=table.groups_of(row))
 
 
 def _parts(table: Table, row: Row, at: int) -> list[str]:
@@ -193,7 +194,8 @@ def _examples(source: Source, sentences: Sequence[_Sentence], split: str, notes:
             prefixes |= _prefixes(source, sentence)
             found = spans_of(sentence.tags, words, counts)
         guid = f"{split}-{sentence.number}"
-        items.append(Example(guid=guid, texts=(text,), spans=found, words=words, file=source.name, line=sentence.line))
+        place: dict[str, Any] = {"file": source.name, "line": sentence.line, "by": sentence.by}
+        items.append(Example(guid=guid, texts=(text,), spans=found, words=words, **place))
     notes.append(f"tokens are joined {'without spaces, being Chinese or Japanese' if unspaced else 'by spaces'}")
     if prefixes:
         notes.append(f"the tags are {scheme_of(prefixes)}")
@@ -228,6 +230,7 @@ def _with_spans(table: Table, split: str, text: int, label: int | None, notes: l
         except Unfit as error:
             raise table.wrong(error.cause, error.repair, row) from None
         guid, file = f"{split}-{row.number}", table.source.name
-        items.append(Example(guid=guid, texts=(written,), spans=found, file=file, line=row.line))
+        by = table.groups_of(row)
+        items.append(Example(guid=guid, texts=(written,), spans=found, by=by, file=file, line=row.line))
     notes += [counted(count, what) for what, count in counts.items()]
     return Examples(task="tag", fields=("text",), items=tuple(items), notes=(*notes, *spans.told(items)))

@@ -3,7 +3,7 @@
     judgement = evaluate_vectors(encoder, "sts", "STSB.dev.tsv")
     print("\\n".join(judgement.lines()))
 
-kind          examples (a file, a folder, or a list of)                  headline
+kind          examples (a file, a folder, rows, or a list of)                  headline
 sts           (text, text, score)                                        spearman
 pairs         (text, text, 0 or 1)                                       average_precision
 retrieval     (query, document, relevance)                               ndcg@10
@@ -13,7 +13,7 @@ geometry      texts, or pairs as above                                   mean_co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from pathlib import Path
@@ -24,7 +24,9 @@ import numpy as np
 from maskery.errors import ArgumentError, UnknownName
 from maskery.inspection.bootstrap import interval, resamples
 from maskery.inspection.statistics import Interval, wilson
+from maskery.records import FORM, Records, records_or_items
 from maskery.tasks.judge.tally import Tally
+from maskery.tasks.read.given import RENAME, in_python
 from maskery.vectors.judge.clustering import cluster_tally
 from maskery.vectors.judge.encodes import Encodes, Numbers, Told
 from maskery.vectors.judge.examples import (
@@ -54,6 +56,7 @@ UNITS = {"sts": "pairs", "pairs": "pairs", "retrieval": "queries", "clustering":
 """What n counts and the intervals are over."""
 _SHARES = ("pairs", "retrieval", "clustering")
 """Kinds whose figures are shares: of 0 or 1 every resample says the same, and Wilson's interval is told."""
+_FORM = f"the path of a file, {FORM}, or a list of tuples"
 _FEW = 30
 _ENOUGH = 0.5
 """Share of the resamples in which a figure has to be defined, for an interval to mean anything."""
@@ -98,7 +101,7 @@ class VectorJudgement:
 def evaluate_vectors(
     encoder: Encodes,
     kind: str,
-    examples: VectorExamples | Sequence[Any] | str | Path,
+    examples: VectorExamples | Iterable[Any] | str | Path,
     *,
     besides: bool = True,
     told: Told | None = None,
@@ -125,15 +128,17 @@ def evaluate_vectors(
     return VectorJudgement(kind=kind, n=n, metrics=metrics | extra, intervals=intervals, notes=tuple(notes))
 
 
-def examples_of(kind: str, examples: VectorExamples | Sequence[Any] | str | Path) -> VectorExamples:
-    """What the kind needs: as it is, read from a file, or of a list of tuples."""
+def examples_of(kind: str, examples: VectorExamples | Iterable[Any] | str | Path) -> VectorExamples:
+    """What the kind needs: as it is, read from a file, of rows, or of a list of tuples."""
     found: VectorExamples
     if isinstance(examples, str | Path):
         found = read_vector_examples(examples, kind)
     elif isinstance(examples, TextPairs | Searches | LabelledTexts | PlainTexts):
         found = examples
     else:
-        found = _of_tuples(kind, list(examples))
+        given = records_or_items("data", examples, _FORM)
+        with in_python(RENAME):
+            found = read_vector_examples(given, kind) if isinstance(given, Records) else _of_tuples(kind, given)
     if not isinstance(found, _WANTED[kind]):
         wanted = " or ".join(each.__name__ for each in _WANTED[kind])
         raise ArgumentError(f"{kind} is judged on {wanted}, not on {type(found).__name__}", repair=f"give {wanted}")

@@ -1,4 +1,4 @@
-"""Files to judge vectors on. Tables go through the reader of fine-tuning, which finds columns by itself and tells.
+"""Files and rows to judge vectors on. They go through the reader of fine-tuning, which finds columns and tells.
 
 sts, pairs     two texts and a score (pairs: 0 or 1)
 retrieval      query, document and relevance, a row each (without relevance: every row is relevant);
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from maskery.errors import UnknownName
+from maskery.records import Records
 from maskery.tasks.examples import Examples
 from maskery.tasks.read.files import read_examples
 from maskery.tasks.settings import ColumnsConfig
@@ -31,13 +32,15 @@ from maskery.vectors.judge.examples import (
 from maskery.vectors.judge.read_folder import read_searches
 
 
-def read_vector_examples(path: str | Path, kind: str, columns: ColumnsConfig | None = None) -> VectorExamples:
-    """The examples of a file, or of a folder for retrieval."""
+def read_vector_examples(path: str | Path | Records, kind: str, columns: ColumnsConfig | None = None) -> VectorExamples:
+    """The examples of a file, of rows, or of a folder for retrieval."""
     if kind not in KINDS:
         raise UnknownName("kind of judgement", kind, KINDS)
-    path, columns = Path(path), columns or ColumnsConfig()
+    path, columns = path if isinstance(path, Records) else Path(path), columns or ColumnsConfig()
+    if kind == "retrieval" and isinstance(path, Path) and path.is_dir():
+        return read_searches(path, columns.errors)
     if kind == "retrieval":
-        return read_searches(path, columns.errors) if path.is_dir() else _searches(path, columns)
+        return _searches(path, columns)
     if kind == "clustering":
         return _labelled(read_examples(path, "classify", "test", columns, labelled=True), path)
     if kind == "geometry":
@@ -50,7 +53,7 @@ def read_vector_examples(path: str | Path, kind: str, columns: ColumnsConfig | N
     return _pairs(found, path)
 
 
-def _pairs(found: Examples, path: Path) -> TextPairs:
+def _pairs(found: Examples, path: Path | Records) -> TextPairs:
     return TextPairs(
         first=tuple(item.texts[0] for item in found),
         second=tuple(item.texts[1] for item in found),
@@ -60,7 +63,7 @@ def _pairs(found: Examples, path: Path) -> TextPairs:
     )
 
 
-def _searches(path: Path, columns: ColumnsConfig) -> Searches:
+def _searches(path: Path | Records, columns: ColumnsConfig) -> Searches:
     found = read_examples(path, "rank", "test", columns)
     unlabelled = all(item.label is None for item in found)
     notes = [*found.notes]
@@ -79,7 +82,7 @@ def _searches(path: Path, columns: ColumnsConfig) -> Searches:
     return searches_of_pairs(rows, notes, str(path))
 
 
-def _labelled(found: Examples, path: Path) -> LabelledTexts:
+def _labelled(found: Examples, path: Path | Records) -> LabelledTexts:
     notes = list(found.notes)
     if len(found.fields) > 1:
         notes.append(f"{path.name}: {', '.join(found.fields)} are joined by a space to one text")
@@ -111,7 +114,7 @@ def _without_task(notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(note for note in notes if ": task = " not in note)
 
 
-def _any(path: Path, columns: ColumnsConfig) -> TextPairs | PlainTexts:
+def _any(path: Path | Records, columns: ColumnsConfig) -> TextPairs | PlainTexts:
     found = read_examples(path, None, "test", columns)
     if len(found.fields) == 2 and all(isinstance(item.label, float | str) for item in found):
         scored = read_examples(path, "rank", "test", columns)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from maskery.vectors.judge.pairs import pair_tally
 from maskery.vectors.judge.sts import MAIN, similarity_tally
 from maskery.vectors.learn.data import TextSet, fitted
 from maskery.vectors.learn.losses import Softmax
-from maskery.vectors.learn.read import read_texts
+from maskery.vectors.learn.read import texts_given
 from maskery.vectors.learn.settings import LearnConfig
 from maskery.vectors.learn.system import VectorSystem
 
@@ -83,10 +82,9 @@ class DevSet:
         return float((cosine[:, 0] > cosine[:, 1:].max(1)).mean())
 
 
-def dev_set(found: TextSet | str | Path, config: LearnConfig) -> DevSet:
+def dev_set(dev: object, config: LearnConfig) -> DevSet:
     """Read and fitted: classes as the training data numbers them."""
-    if not isinstance(found, TextSet):
-        found = read_texts(found, "dev", config.columns)
+    found = texts_given("dev", dev, "dev", config.columns)
     if config.loss == "softmax" and _has_classes(found, config.labels):
         found = _with_classes(fitted(found, "softmax", labels=config.labels), config)
     elif found.kind == "labelled":

@@ -1,15 +1,19 @@
-"""Files of texts to learn from. Tables with a label go through the reader of fine-tuning; all that is found is told."""
+"""Files and rows of texts to learn from. Those with a label go through the reader of fine-tuning; all found is told."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
+from maskery import arguments
 from maskery.corpus.lines import Tally, raw_lines
 from maskery.corpus.sources import Source
 from maskery.errors import TextError
+from maskery.records import FORM, Records, records_of, records_or_items
 from maskery.tasks.examples import Examples
 from maskery.tasks.read.files import read_examples
+from maskery.tasks.read.given import SETTINGS, in_python, table_of
 from maskery.tasks.read.looks import is_missing
 from maskery.tasks.read.names import PAIRS, label_rank, plain
 from maskery.tasks.read.sources import format_of, json_value, source_of
@@ -21,30 +25,48 @@ ANCHORS = ("anchor", *dict.fromkeys(first for first, _ in PAIRS))
 RIGHT = ("positive", "pos", *dict.fromkeys(second for _, second in PAIRS))
 WRONG = ("negative", "neg", "hard_neg", "hard_negative")
 _LINES = ("text", "txt")
+_FORM = f"the path of a file, {FORM}, a list of texts, or a TextSet"
 
 
-def read_texts(path: str | Path, loss: str, columns: ColumnsConfig | None = None) -> TextSet:
-    """The units of a file; what they are is told by its columns, and by the loss where it leaves a choice."""
-    path, columns = Path(path), columns or ColumnsConfig()
-    source = source_of(path, columns.format)
-    if loss == "simcse" and (columns.format or format_of(path) or "text") in _LINES and not columns.text:
-        tally = Tally()
+def texts_given(name: str, value: object, loss: str, columns: ColumnsConfig) -> TextSet:
+    """The units of an argument: of a file, of rows, or of texts that have no column."""
+    if isinstance(value, TextSet):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return read_texts(arguments.path(name, value, _FORM), loss, columns)
+    found = records_or_items(name, value, _FORM)
+    if not isinstance(found, Records):
+        found = records_of(name, [{"text": text} if isinstance(text, str) else text for text in found], _FORM)
+    with in_python(SETTINGS):
+        return read_texts(found, loss, columns)
+
+
+def read_texts(path: str | Path | Records, loss: str, columns: ColumnsConfig | None = None) -> TextSet:
+    """The units of a file or of rows; the columns tell what they are, and the loss where they leave a choice."""
+    columns = columns or ColumnsConfig()
+    path = path if isinstance(path, Records) else Path(path)
+    if isinstance(path, Path) and _holds_lines(path, loss, columns):
+        source, tally = source_of(path, columns.format), Tally()
         lines = [(line,) for _, line in raw_lines(source, columns.errors, tally) if line and not line.isspace()]
         notes = [f"{path.name}: {len(lines):,} lines"]
         if tally.replaced:
             notes.append(f"{path.name}: {tally.replaced:,} bytes that are no UTF-8 became U+FFFD")
         return text_set("lines", lines, notes=notes, place=str(path))
-    if source.format == "text":
-        source = replace(source, format="tsv")
     if columns.label or set(WANTED.get(loss, ())) & {"scored", "labelled"}:
         return _labelled(path, columns, loss)
-    table = _table(source, columns)
+    table = table_of(path, columns) if isinstance(path, Records) else _table(source_of(path, columns.format), columns)
     if not columns.text and _has_label(table):
         return _labelled(path, columns, loss)
     return _of_table(table, columns, loss)
 
 
+def _holds_lines(path: Path, loss: str, columns: ColumnsConfig) -> bool:
+    return loss == "simcse" and (columns.format or format_of(path) or "text") in _LINES and not columns.text
+
+
 def _table(source: Source, columns: ColumnsConfig) -> Table:
+    if source.format == "text":
+        source = replace(source, format="tsv")
     if source.format == "json":
         value = json_value(source, columns.errors, Tally())
         if isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
@@ -87,7 +109,7 @@ def _has_label(table: Table) -> bool:
     )
 
 
-def _labelled(path: Path, columns: ColumnsConfig, loss: str) -> TextSet:
+def _labelled(path: Path | Records, columns: ColumnsConfig, loss: str) -> TextSet:
     if loss != "softmax":
         try:
             found = read_examples(path, "rank", "train", columns, labelled=True)
@@ -98,7 +120,7 @@ def _labelled(path: Path, columns: ColumnsConfig, loss: str) -> TextSet:
     return _of_examples(read_examples(path, "pair", "train", columns, labelled=True), "labelled", path)
 
 
-def _of_examples(found: Examples, kind: str, path: Path) -> TextSet:
+def _of_examples(found: Examples, kind: str, path: Path | Records) -> TextSet:
     label = [str(item.label) if kind == "labelled" else float(str(item.label)) for item in found]
     units = (item.texts for item in found)
     return text_set(kind, units, label, labels=found.labels, notes=found.notes, place=str(path))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -30,14 +30,18 @@ from maskery.train.precision import of_tuning
 from maskery.train.run import occupied
 from maskery.vectors.encoder import Encoder, say_on_stderr
 from maskery.vectors.learn.batches import VectorFeed
+from maskery.vectors.learn.copies import copies_in
 from maskery.vectors.learn.data import TextSet, fitted
 from maskery.vectors.learn.defaults import scaled
 from maskery.vectors.learn.dev import DevSet, dev_set
 from maskery.vectors.learn.folder import put_encoder, put_writer
 from maskery.vectors.learn.prepare import Source, feed_of, opened, require_model, resolved, system_of
-from maskery.vectors.learn.read import read_texts
+from maskery.vectors.learn.read import texts_given
 from maskery.vectors.learn.settings import LearnConfig, learn_config
 from maskery.vectors.learn.system import VectorSystem
+
+Texts = TextSet | str | os.PathLike[str] | Iterable[str | Mapping[str, Any]]
+"""A file, rows (a table or dicts), texts alone, or what was read before."""
 
 
 def _nobody(update: Update, line: Mapping[str, Any]) -> None:
@@ -111,9 +115,9 @@ def train_encoder(
     model: Source,
     *,
     loss: str,
-    train: TextSet | str | os.PathLike[str],
+    train: Texts,
     out: str | os.PathLike[str],
-    dev: TextSet | str | os.PathLike[str] | None = None,
+    dev: Texts | None = None,
     settings: Mapping[str, Any] | LearnConfig | None = None,
     resume: bool = False,
     say: Say = say_on_stderr,
@@ -122,9 +126,12 @@ def train_encoder(
     """Train an encoder and return the best on the development set, which is also written to `out`; the start counts
     as a candidate.
 
-    `model` is a folder, an `Encoder` or a `VectorModel`, which is trained in place. `settings` are keys of
-    `LearnConfig`; what is not given is chosen by the loss, the model's size and the data (a whole `LearnConfig` leaves
-    nothing to choose). `watch` sees every update with its line of metrics.jsonl.
+        train_encoder("bert", loss="cosent", train=pandas.read_csv("pairs.csv"), out="run")
+
+    `train` and `dev` are each the path of a file, a pandas DataFrame, a `datasets.Dataset`, a list or generator of
+    dicts, of texts alone (simcse), or a `TextSet`. `model` is a folder, an `Encoder` or a `VectorModel`, which is
+    trained in place. `settings` are keys of `LearnConfig`; what is not given is chosen by the loss, the model's size
+    and the data (a whole `LearnConfig` leaves nothing to choose). `watch` sees every update with its metrics.
     """
     config = settings if isinstance(settings, LearnConfig) else learn_config(loss, settings)
     if config.loss != loss:
@@ -142,6 +149,8 @@ def train_encoder(
         config = scaled(config, settings or {}, made.model.config, len(texts), say)
     config = resolved(config, texts, made, say)
     judged = None if dev is None else _dev(dev, config, say)
+    for note in copies_in(texts, None if judged is None else judged.texts):
+        say(note)
     data = texts.fingerprint + ("" if judged is None else judged.texts.fingerprint)
     beside = {name: each for name, each in made.state_dict().items() if not name.startswith("model.")}
     of = Origins(kind=VECTORS, data=data, base=model_fingerprint(made.model, beside))
@@ -160,16 +169,16 @@ def train_encoder(
     return Encoder(learning.made.system.made, device=learning.trainer.device, say=say)
 
 
-def _read(train: TextSet | str | os.PathLike[str], config: LearnConfig, say: Say) -> TextSet:
-    found = train if isinstance(train, TextSet) else read_texts(Path(train), config.loss, config.columns)
+def _read(train: Texts, config: LearnConfig, say: Say) -> TextSet:
+    found = texts_given("train", train, config.loss, config.columns)
     found = fitted(found, config.loss, positive=config.positive, labels=config.labels)
     for note in found.notes:
         say(note)
     return found
 
 
-def _dev(dev: TextSet | str | os.PathLike[str], config: LearnConfig, say: Say) -> DevSet:
-    found = dev_set(dev if isinstance(dev, TextSet) else Path(dev), config)
+def _dev(dev: Texts, config: LearnConfig, say: Say) -> DevSet:
+    found = dev_set(dev, config)
     for note in found.texts.notes:
         say(f"dev: {note}")
     return found
