@@ -19,6 +19,7 @@ from maskery.errors import DiskError, ExistsError, InputError
 
 MANIFEST = "manifest.json"
 _PARTIAL = ".partial-"
+_DEVICES = Path("/dev")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """What Python puts for bytes of a name that are no UTF-8."""
 _REFUSALS = {
@@ -100,6 +101,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     """Write a temporary file beside `path`; on success it is synced and takes the place of `path`, else it is gone."""
     temporary = _partial(path)
     require_place(path)
+    _require_no_device(path)
     with writing(path):
         try:
             with open(temporary, "wb") as file:
@@ -309,6 +311,13 @@ def require_regular(path: Path) -> None:
             kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
             kind = kinds.get(stat.S_IFMT(mode), "a device")
             raise NotAFile(f"is {kind}, not a file", where=path, repair="name a file")
+
+
+def _require_no_device(path: Path) -> None:
+    """Refuse to put a file in the place of a pipe or a device; a link such as /dev/stdout is one."""
+    if path.is_symlink() and path.parent == _DEVICES:
+        raise NotAFile("is a device, not a file", where=path, repair="name a file")
+    require_regular(path)
 
 
 def require_place(path: Path) -> None:

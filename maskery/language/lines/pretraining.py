@@ -8,6 +8,7 @@ PRETRAINING: dict[str, str] = {
         "--size {w}: {n1} layers of width {n2}, as published, would read too little text in this run "
         "(choose with --size)"
     ): ("--size {w}：论文的 {n1} 层、隐藏维度 {n2} 在这次训练中读到的文本太少（可用 --size 指定）"),
+    "these are the recipe's own rows; pretrain would choose {rest}": "以上是配方自己的行；pretrain 会选择 {rest}",
     (
         "--length {n1}: rows of {n2}, as published, take too long on a CPU, and most steps read {n3} rows of {n4}, "
         "which teaches sooner (choose with --length)"

@@ -7,6 +7,48 @@ READING: dict[str, str] = {
     "{file}: {n} examples": "{file}：{n} 个样本",
     "{file}: 1 example": "{file}：1 个样本",
     "{file}: task = {w} (by the columns; --task says another)": "{file}：任务 = {w}（由列推断，可用 --task 指定）",
+    "{file}: task = {w} (by the form of the data; --task says another)": (
+        "{file}：任务 = {w}（由数据形式推断，可用 --task 指定）"
+    ),
+    "{file}: label map: {source} -> {target} ({n} labels)": "{file}：标签映射：{source} -> {target}（{n} 个标签）",
+    "{file}: label map: {source} -> {target} (1 label)": "{file}：标签映射：{source} -> {target}（1 个标签）",
+    "{file}: label map: {names} never occurs; the labels are {shown}": (
+        "{file}：标签映射：{names} 从未出现；已有标签：{shown}"
+    ),
+    "{file}: label map: {n} labels after it: {shown}": "{file}：标签映射：映射后有 {n} 个标签：{shown}",
+    "classes of the model are merged: {shown}; it now answers {labels}": (
+        "合并模型的类别：{shown}；现在的类别为 {labels}"
+    ),
+    "{file}: read as {name}: {said}": "{file}：按 {name} 的形式读取：{said}",
+    "{file} is taken ({why}); left out: {others}": "采用 {file}（{why}）；未读：{others}",
+    "test: {n1} of {n2} rows have a label that is not one of those to learn ({shown}): they are taken as unlabelled": (
+        "test：{n2} 行中有 {n1} 行的标签不在训练标签之内（{shown}）：按无标签处理"
+    ),
+    "{w}: of {n} rows {found}: scores on them measure memory; {repair}": (
+        "{w}：{n} 行中{found}：在这些行上的分数衡量的是记忆；{repair}"
+    ),
+    "{n1} ({share1}) are exact copies of train rows and {n2} ({share2}) near copies": (
+        "有 {n1} 行（{share1}）与训练集完全相同，{n2} 行（{share2}）近似相同"
+    ),
+    (
+        "{n1} ({share1}) are exact copies of train rows, {n3} of them with another label than there and "
+        "{n2} ({share2}) near copies"
+    ): "有 {n1} 行（{share1}）与训练集完全相同（其中 {n3} 行标签不同），{n2} 行（{share2}）近似相同",
+    "{n} ({share}) are exact copies of train rows": "有 {n} 行（{share}）与训练集完全相同",
+    "{n1} ({share}) are exact copies of train rows, {n2} of them with another label than there": (
+        "有 {n1} 行（{share}）与训练集完全相同，其中 {n2} 行标签不同"
+    ),
+    "{n} ({share}) are near copies of train rows": "有 {n} 行（{share}）与训练集近似相同",
+    "remove them from {w}": "请从 {w} 中删除",
+    "remove them from {w}, copies.tsv in the run's folder lists them": (
+        "请从 {w} 中删除，运行文件夹中的 copies.tsv 列出了它们"
+    ),
+    "train: {n1} of {n2} rows ({share}) are copies of an earlier row": (
+        "train：{n2} 行中有 {n1} 行（{share}）与前面的行重复"
+    ),
+    "train: {n1} of {n2} rows ({share}) are copies of an earlier row, {n3} of them with another label": (
+        "train：{n2} 行中有 {n1} 行（{share}）与前面的行重复，其中 {n3} 行标签不同"
+    ),
     "{file}: task = {w} (by what the examples hold)": "{file}：任务 = {w}（由样本内容推断）",
     "{file}: the first line is a header ({why})": "{file}：第一行是表头（{why}）",
     "{file}: the first line is no header ({why})": "{file}：第一行不是表头（{why}）",
