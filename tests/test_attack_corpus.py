@@ -1,6 +1,7 @@
 """Corpora under attack: characters that no piece writes, a text of one document, very much text, endless spaces."""
 
 import gzip
+import json
 import os
 
 import pytest
@@ -14,6 +15,7 @@ from maskery.corpus.store import Corpus
 from maskery.errors import InputError
 from maskery.tasks.framing.tokens import encode as encode_examples
 from maskery.text.sentences import boundaries
+from maskery.text.tokenizer import Tokenizer
 from maskery.text.unknown import about_unknown, unknown_characters, unknown_in, unknown_spans
 
 
@@ -118,3 +120,26 @@ def test_lines_of_prompts_and_scores(tmp_path, capsys):
         read_lines(pipe)
     assert run(["score", str(tmp_path), str(pipe)]) == 2
     assert "is a pipe" in capsys.readouterr().err
+
+
+def test_a_regular_expression_that_gives_up_is_reported_with_the_text(tokenizer):
+    changed = json.loads(tokenizer.json)
+    changed["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    made = Tokenizer.from_json(json.dumps(changed))
+    text = "a" * 60 + "b"
+    for call in (made.encode, made.encode_marked, lambda each: made.encode_ids([each] * 3)):
+        with pytest.raises(InputError, match=r"the tokenizer cannot read a text: .*retry-limit") as caught:
+            call(text)
+        assert "aaaa" in str(caught.value.where)
+
+
+def test_an_unknown_token_that_is_no_piece_is_refused_when_it_is_opened(tokenizer):
+    changed = json.loads(tokenizer.json)
+    changed["model"]["unk_token"] = "[NONE]"
+    with pytest.raises(InputError, match=r"the unknown token '\[NONE\]' is not in the vocabulary"):
+        Tokenizer.from_json(json.dumps(changed))

@@ -107,8 +107,9 @@ def capitals(code_points: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 
 @contextmanager
-def whole_characters(texts: Sequence[str]) -> Iterator[None]:
-    """The library in Rust refuses half a character (bytes of an argument that are no UTF-8) without saying which."""
+def readable_texts(texts: Sequence[str]) -> Iterator[None]:
+    """What the library in Rust refuses, with the text to blame: half a character (bytes of an argument that are no
+    UTF-8), and a regular expression of the tokenizer that gives up, which is a panic and no Exception."""
     try:
         yield
     except TypeError:
@@ -117,3 +118,14 @@ def whole_characters(texts: Sequence[str]) -> Iterator[None]:
                 cause = f"character {half.start() + 1} of a text is half a character, {half[0]!a}"
                 raise InputError(cause, where=ascii(text[:40]), repair="give the text in UTF-8") from None
         raise
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime" and type(error) is not Exception:
+            raise
+        longest = max((text for text in texts if isinstance(text, str)), key=len, default="")
+        raise InputError(
+            f"the tokenizer cannot read a text: {error}",
+            where=ascii(longest[:40])
+            if len(texts) < 3
+            else f"{len(texts):,} texts; the longest begins {longest[:40]!a}",
+            repair="mend the tokenizer (a regular expression of its own, a piece that it lacks), or shorten the text",
+        ) from None

@@ -37,3 +37,14 @@ def size(rust: RustTokenizer, where: str | Path) -> int:
 def _of_one_number(numbers: Mapping[str, int]) -> tuple[str, str]:
     seen: dict[int, str] = {}
     return next((seen[each], piece) for piece, each in sorted(numbers.items()) if seen.setdefault(each, piece) != piece)
+
+
+def require_unknown(rust: RustTokenizer, where: str | Path) -> None:
+    """What stands for unknown words has to be a piece; otherwise the first unknown word would end in an error."""
+    name = getattr(rust.model, "unk_token", None)
+    if isinstance(name, str) and rust.model.token_to_id(name) is None:
+        raise InputError(
+            f"the unknown token {name!r} is not in the vocabulary",
+            where=where or None,
+            repair="fetch the file anew, or name a piece of the vocabulary as model.unk_token",
+        )

@@ -24,7 +24,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from maskery import arguments, files, hub
 from maskery.errors import InputError
 from maskery.text import byte_pairs, marks, numbers, piece_files, roles, wordpiece
-from maskery.text.characters import character_class, whole_characters
+from maskery.text.characters import character_class, readable_texts
 from maskery.text.marks import Part
 from maskery.text.roles import Specials as Specials
 
@@ -82,6 +82,7 @@ class Tokenizer:
         if rust.decoder is None and self._byte_level:
             rust.decoder = ByteLevelDecoder()
         self.vocabulary = numbers.size(rust, where)
+        numbers.require_unknown(rust, where)
 
     @classmethod
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
@@ -172,7 +173,7 @@ class Tokenizer:
     def encode_flat(self, texts: Sequence[str]) -> FlatTokens:
         """Raw text to one run of tokens. `Encoding.offsets` makes a tuple a token; flattening them as iterators is
         the quickest way out that the binding leaves."""
-        with whole_characters(texts):
+        with readable_texts(texts):
             encodings = self._raw.encode_batch(list(texts), add_special_tokens=False)
         lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
         total = int(lengths.sum())
@@ -183,7 +184,7 @@ class Tokenizer:
 
     def encode_ids(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Raw text to one run of ids, and how many each text has; quicker than `encode_flat`."""
-        with whole_characters(texts):
+        with readable_texts(texts):
             encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
         lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
         ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=int(lengths.sum()))
@@ -194,7 +195,8 @@ class Tokenizer:
         text itself where none is sure to be. What follows can change the last word and the one before, no others."""
         while characters < len(text):
             part = text[:characters]
-            found = self._raw.encode(part, add_special_tokens=False).word_ids
+            with readable_texts((part,)):
+                found = self._raw.encode(part, add_special_tokens=False).word_ids
             words = [word for word in found if word is not None]
             if len(words) > tokens > 0 and words[tokens - 1] + 1 < words[-1]:
                 return part
@@ -210,13 +212,13 @@ class Tokenizer:
 
     def encode(self, text: str, pair: str | None = None) -> tuple[list[int], list[int]]:
         """Ids and segments of marked text in the tokenizer's frame ([CLS] a [SEP] b [SEP]); `[MASK]` is the mask."""
-        with whole_characters((text, pair or "")):
+        with readable_texts((text, pair or "")):
             encoding = self._marked.encode(text, pair, add_special_tokens=True)
         return list(encoding.ids), list(encoding.type_ids)
 
     def encode_marked(self, text: str) -> list[int]:
         """Ids of marked text as it stands, without a frame; `[MASK]` is the mask."""
-        with whole_characters((text,)):
+        with readable_texts((text,)):
             return list(self._marked.encode(text, add_special_tokens=False).ids)
 
     @property
