@@ -35,6 +35,11 @@ def names(found):
     return {word: [other for other, _ in scored] for word, scored in found.table.entries.items()}
 
 
+def within(one, other, ratio):
+    more, less = max(one, other) + 1, min(one, other) + 1
+    return not ratio or more / less <= ratio * (1 + 1e-12)
+
+
 WORD = st.text(alphabet="abAz", min_size=1, max_size=3)
 
 
@@ -90,10 +95,11 @@ def test_vectors_give_the_nearest_that_may_stand_for_a_word(words, nearest, floo
     nearest=st.integers(1, 3),
     counted=st.dictionaries(st.text(alphabet="ab", min_size=1, max_size=3), st.integers(1, 9), min_size=1, max_size=8),
     floor=st.integers(0, 4),
+    ratio=st.sampled_from([0.0, 1.0, 1.6, 3.0]),
 )
-def test_a_thesaurus_gives_the_commonest_of_the_groups(groups, nearest, counted, floor):
+def test_a_thesaurus_gives_the_commonest_of_the_groups(groups, nearest, counted, floor, ratio):
     counts = Counts(list(counted), np.array(list(counted.values())))
-    rules = Rules(nearest=nearest, floor=floor)
+    rules = Rules(nearest=nearest, floor=floor, frequency_ratio=ratio)
     found = similar_words([(group, True) for group in groups], SMALL, rules, counts=counts)
     first, others = {}, {}
     for word in (word for group in groups for word in group if "z" not in word):
@@ -106,11 +112,23 @@ def test_a_thesaurus_gives_the_commonest_of_the_groups(groups, nearest, counted,
     expected = {}
     for word in order:
         may = [each for each in others[word] - {word} if len(each) == len(word) and counted.get(each, 0) >= floor]
+        may = [each for each in may if within(counted.get(each, 0), counted.get(word, 0), ratio)]
         best = sorted(may, key=lambda each: (-counted.get(each, 0), order.index(each)))[:nearest]
         if best:
             expected[first[word]] = [first[each] for each in best]
     assert names(found) == expected
     assert {score for scored in found.table.entries.values() for _, score in scored} <= {1.0}
+
+
+def test_a_rare_word_does_not_stand_for_a_common_one():
+    counts = Counts(["ab", "cd", "ef"], np.array([999, 500, 9]))
+    source = WordVectors(["ab", "cd", "ef"], counts.counts, np.array([[1, 0], [0.5, 0.5], [1, 0.1]], dtype=np.float32))
+    assert names(similar_words(source, SMALL, EVERY, counts=counts))["ab"] == ["ef", "cd"]
+    near = similar_words(source, SMALL, Rules(floor=0, frequency_ratio=10), counts=counts)
+    assert names(near) == {"ab": ["cd"], "cd": ["ab"]}
+    assert near.table.made["frequency_ratio"] == 10
+    with pytest.raises(InputError, match=r"frequency_ratio is 0\.5: at least 1 is wanted"):
+        Rules(frequency_ratio=0.5)
 
 
 def test_without_counts_there_is_no_floor():

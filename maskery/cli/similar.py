@@ -41,6 +41,10 @@ def similar(
     same_part_of_speech: Annotated[
         bool, typer.Option("--same-part-of-speech", help="Nouns for nouns, verbs for verbs, by jieba's tags.")
     ] = False,
+    frequency_ratio: Annotated[
+        float | None,
+        typer.Option("--frequency-ratio", metavar="N", help="Offer words at most N times as frequent or as rare: any."),
+    ] = None,
     frequency_from: Annotated[
         Path | None, typer.Option("--frequency-from", metavar="CORPUS", help="Count words in this corpus instead.")
     ] = None,
@@ -55,7 +59,7 @@ def similar(
 
     if source.is_file() and is_table(source):
         given: dict[str, Any] = {"--out": out, "--corpus": corpus, "--tokenizer": tokenizer, "--nearest": nearest}
-        given |= {"--floor": floor, "--frequency-from": frequency_from}
+        given |= {"--floor": floor, "--frequency-ratio": frequency_ratio, "--frequency-from": frequency_from}
         given["--same-part-of-speech"] = same_part_of_speech or None
         if unused := [name for name, value in given.items() if value is not None]:
             cause = f"is a table already; {', '.join(unused)} would make one"
@@ -67,27 +71,35 @@ def similar(
     writer = _tokenizer(corpus, tokenizer)
     read = _read(source)
     counts, told = _counts(read, frequency_from or corpus)
-    rules = _rules(nearest, floor, same_part_of_speech, counts is not None)
+    rules = _rules(nearest, floor, same_part_of_speech, frequency_ratio, counts is not None)
     found = _found(source, read, writer, rules, counts, told)
     found.table.save(made)
     _print_made(made, found, as_json)
     say(f"use it: maskery inspect macbert --corpus {corpus or 'DIR'} --set knowledge.synonyms={made}")
 
 
-def _rules(nearest: int | None, floor: int | None, same_part_of_speech: bool, counted: bool) -> Rules:
+def _rules(
+    nearest: int | None, floor: int | None, same_part_of_speech: bool, frequency_ratio: float | None, counted: bool
+) -> Rules:
     from maskery.cli.output import say
     from maskery.words.similar import FLOOR, NEAREST, Rules
 
-    if not counted and floor:
-        raise InputError(
-            f"--floor {floor} needs to know how common words are, and nothing tells it",
-            repair="--corpus DIR or --frequency-from CORPUS, or leave out --floor",
-        )
+    for name, value in (("--floor", floor), ("--frequency-ratio", frequency_ratio)):
+        if not counted and value:
+            raise InputError(
+                f"{name} {value:g} needs to know how common words are, and nothing tells it",
+                repair=f"--corpus DIR or --frequency-from CORPUS, or leave out {name}",
+            )
     if not counted:
         say("how common words are is not known: rare ones are offered, too (--frequency-from CORPUS)")
     least = 0 if not counted else FLOOR if floor is None else floor
     many = NEAREST if nearest is None else nearest
-    return Rules(nearest=many, floor=least, same_part_of_speech=same_part_of_speech)
+    return Rules(
+        nearest=many,
+        floor=least,
+        same_part_of_speech=same_part_of_speech,
+        frequency_ratio=0.0 if frequency_ratio is None else frequency_ratio,
+    )
 
 
 def _found(
@@ -112,7 +124,8 @@ def _found(
             where=source,
             repair="give a source in the language of the corpus"
             + (f", or a lower --floor than {rules.floor}" if rules.floor else "")
-            + (", or leave out --same-part-of-speech" if rules.same_part_of_speech else ""),
+            + (", or leave out --same-part-of-speech" if rules.same_part_of_speech else "")
+            + (f", or a higher --frequency-ratio than {rules.frequency_ratio:g}" if rules.frequency_ratio else ""),
         )
     return found
 

@@ -1,7 +1,8 @@
 """Words of like meaning learnt from the corpus itself, for a recipe that needs them (MacBERT) and names no file.
 
-How the words of the corpus meet gives each a vector, and the nearest vectors of the same part of speech are its similar
-words. A thesaurus knows better which words may stand for each other; this is what any text gives.
+How the words of the corpus meet gives each a vector, and the nearest vectors of the same part of speech and of similar
+frequency are its similar words. A thesaurus knows better which words may stand for each other; this is what any text
+gives.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from maskery.corpus.mixture import Corpora, Mixture
 from maskery.corpus.store import Corpus
 from maskery.recipes.recipe import Recipe
 from maskery.words.ppmi import ppmi_vectors
-from maskery.words.similar import Counts, Rules, similar_words
+from maskery.words.similar import RATIO, Counts, Rules, similar_words
 from maskery.words.vectors import WordVectors
 from maskery.words.vocabulary import read_words
 
@@ -39,7 +40,9 @@ def learn_similar(corpus: Corpora, run: Path, say: Say) -> Path:
     vectors = WordVectors(words.words, words.counts, ppmi_vectors(words), {})
     counts = Counts(words.words, words.counts)
     facts = {"source": "the corpus", "counts": "its own"}
-    found = similar_words(vectors, corpus.tokenizer, Rules(same_part_of_speech=True), counts=counts, made=facts)
+    found = similar_words(
+        vectors, corpus.tokenizer, Rules(same_part_of_speech=True, frequency_ratio=RATIO), counts=counts, made=facts
+    )
     with files.writing(run):
         run.mkdir(parents=True, exist_ok=True)
     found.table.save(made)

@@ -1,13 +1,16 @@
 """Words of like meaning, out of vectors or a thesaurus: a table for one tokenizer, made once, that a recipe names.
 
-A word may stand for another if it has as many tokens, is common enough (`floor`), and, if that is asked for, is of the
-same part of speech: the first letter of jieba's tag of the word alone, of its last part where jieba sees several (n for
+A word may stand for another if it has as many tokens, is common enough (`floor`), and, where the rules say so, is about
+as frequent (`frequency_ratio`: a rare name in the place of a common word gives itself away) and of the same part of
+speech: the first letter of jieba's tag of the word alone, of its last part where jieba sees several (n for
 nouns and names, v, a, ...). Vectors give the nearest by cosine. A thesaurus knows no nearer and farther: it gives the
 commonest of a word's groups, each with the score 1. Words that are spelt alike to the tokenizer are one.
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,7 +29,7 @@ from maskery.words.vectors import WordVectors
 
 Progress = Callable[[int, int], None]
 """Words done, words in all."""
-NEAREST, FLOOR = 10, 5
+NEAREST, FLOOR, RATIO = 10, 5, 30.0
 _CELLS = 1 << 24
 """Cosines that are held at a time."""
 
@@ -45,12 +48,17 @@ class Rules:
     floor: int = FLOOR
     """How common a word must be to stand for another; 0: whatever it is. It needs counts."""
     same_part_of_speech: bool = False
+    frequency_ratio: float = 0.0
+    """How many times as frequent, or as rare, a word may be as the one it stands for; 0: any. It needs counts."""
 
     def __post_init__(self) -> None:
         for name, least in (("nearest", 1), ("floor", 0)):
             if getattr(self, name) < least:
                 cause = f"{name} is {getattr(self, name)}: at least {least} is wanted"
                 raise InputError(cause, repair=f"--{name} {NEAREST if name == 'nearest' else FLOOR}")
+        if self.frequency_ratio != 0 and not 1 <= self.frequency_ratio < math.inf:
+            cause = f"frequency_ratio is {self.frequency_ratio:g}: at least 1 is wanted"
+            raise InputError(cause, repair=f"--frequency-ratio {RATIO:g}, or leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +99,8 @@ def similar_words(
         unit = vectors.unit[stock.one]
         directed = unit.any(axis=1)
         undirected = int((~directed).sum())
-        pairs = list(_nearest(unit, np.where(directed, stock.kind, -1), stock.offered & directed, rules, progress))
+        kind, offered = np.where(directed, stock.kind, -1), stock.offered & directed
+        pairs = list(_nearest(unit, kind, offered, stock.frequency, rules, progress))
     else:
         pairs = list(_commonest([[stock.place[word] for word in group] for group, _ in _groups(source)], stock, rules))
     near: list[list[tuple[int, float]]] = [[] for _ in stock.one]
@@ -102,7 +111,12 @@ def similar_words(
         for own, others in enumerate(near)
         if others
     }
-    facts = {"nearest": rules.nearest, "floor": rules.floor, "same_part_of_speech": rules.same_part_of_speech}
+    facts: dict[str, Any] = {
+        "nearest": rules.nearest,
+        "floor": rules.floor,
+        "same_part_of_speech": rules.same_part_of_speech,
+    }
+    facts |= {"frequency_ratio": rules.frequency_ratio} if rules.frequency_ratio else {}
     table = SimilarTable(entries=entries, tokenizer=tokenizer.fingerprint, made={**(made or {}), **facts})
     return Found(
         table=table,
@@ -142,6 +156,8 @@ class _Stock:
             total = np.zeros(len(length) + 1, dtype=np.int64)
             np.add.at(total, names[len(words) :], np.asarray(counts.counts, dtype=np.int64))
             self.count = total[own[self.one]]
+        self.frequency = np.log(self.count + 1.0)
+        """(K,) of one more than the count: a word that was never counted has one, too."""
         self.offered = self.count >= (rules.floor if counts is not None else 0)
         """(K,) common enough to stand for another."""
         self.kind = length[own[self.one]]
@@ -169,6 +185,7 @@ def _nearest(
     unit: NDArray[np.float32],
     kind: NDArray[np.int64],
     offered: NDArray[np.bool_],
+    frequency: NDArray[np.float64],
     rules: Rules,
     progress: Progress | None,
 ) -> Iterator[tuple[int, list[tuple[int, float]]]]:
@@ -184,6 +201,9 @@ def _nearest(
             cosine = unit[block] @ columns
             own, place = np.flatnonzero(offered[block]), np.searchsorted(others, block[offered[block]])
             cosine[own, place] = -np.inf  # no word is its own like
+            if rules.frequency_ratio:
+                apart = abs(frequency[block][:, None] - frequency[others][None])
+                cosine[apart > math.log(rules.frequency_ratio)] = -np.inf
             many = min(rules.nearest, len(others))
             best = np.argpartition(cosine, len(others) - many, axis=1)[:, len(others) - many :]
             value = np.take_along_axis(cosine, best, axis=1)
@@ -208,9 +228,24 @@ def _commonest(groups: list[list[int]], stock: _Stock, rules: Rules) -> Iterator
                 parts.setdefault(int(stock.kind[own]), []).append(own)
         for part in parts.values():
             # One more than are wanted, because a word is not its own like: a huge group stays cheap.
-            best = sorted((own for own in part if stock.offered[own]), key=rank.__getitem__)[: rules.nearest + 1]
+            ranked = sorted((own for own in part if stock.offered[own]), key=rank.__getitem__)
             for own in part:
-                others.setdefault(own, set()).update(best)
+                begin = _first_within(ranked, own, stock.frequency, rules.frequency_ratio)
+                best = ranked[begin : begin + rules.nearest + 1]
+                others.setdefault(own, set()).update(_within(best, own, stock.frequency, rules.frequency_ratio))
     for own, found in others.items():
         best = sorted(found - {own}, key=rank.__getitem__)[: rules.nearest]
         yield own, [(other, 1.0) for other in best]
+
+
+def _first_within(ranked: list[int], own: int, frequency: NDArray[np.float64], ratio: float) -> int:
+    """Where, among words by falling frequency, those begin that are not too frequent to stand for `own`."""
+    if not ratio:
+        return 0
+    return bisect_left(ranked, -(frequency[own] + math.log(ratio)), key=lambda other: -frequency[other])
+
+
+def _within(others: list[int], own: int, frequency: NDArray[np.float64], ratio: float) -> list[int]:
+    if not ratio:
+        return others
+    return [other for other in others if abs(frequency[other] - frequency[own]) <= math.log(ratio)]
