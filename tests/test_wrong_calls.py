@@ -140,6 +140,7 @@ CALLS = {
     "finetune two splits": (lambda t: _tuned(t, data={"train": [ROW], "dev": [ROW], "val": [ROW]}), "could be dev"),
     "finetune examples": (lambda t: _tuned(t, train=[ROW], dev=examples_of("classify")), "dev is Examples"),
     "finetune dev": (lambda t: _tuned(t, train="a.tsv", dev=3), "dev is 3 (int)"),
+    "finetune both": (lambda t: _tuned(t, data="folder", dev="d.tsv"), "data and dev both say what to read"),
     "finetune data": (lambda t: _tuned(t, data=3), "data is 3 (int)"),
     "predict model": (lambda t: maskery.predict(None, "a"), "model is None"),
     "predict no model": (lambda t: maskery.predict([], "a"), "model is an empty list"),

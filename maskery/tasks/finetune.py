@@ -23,7 +23,7 @@ from maskery import arguments, files
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
-from maskery.errors import ArgumentTypeError, InputError
+from maskery.errors import ArgumentError, ArgumentTypeError, InputError
 from maskery.records import Records
 from maskery.tasks.adapt import adapt
 from maskery.tasks.copies import FILE as COPIES
@@ -308,6 +308,10 @@ def _splits(
     """What the arguments of a call hold, by split. Files and rows are read with what is known of those for training, so
     they do not go with examples."""
     found = {name: of_argument(name, value) for name, value in split.items()}
+    beside = next((name for name, each in found.items() if each is not None), None)
+    if beside is not None and (data is not None or processor is not None):
+        other = "data" if data is not None else "processor"
+        raise ArgumentError(f"{other} and {beside} both say what to read", repair=f"keep {other}, or {beside}")
     if data is not None and not isinstance(data, Mapping):
         data = arguments.path("data", data, _DATA)
     examples = {name: each for name, each in found.items() if isinstance(each, Examples)}
