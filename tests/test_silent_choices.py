@@ -7,7 +7,9 @@ import json
 import pytest
 import torch
 from folders import change_weights
+from networks import model_of
 from oracle import make, transformers
+from safetensors.torch import load_file
 from small_tokenizers import bpe, wordpiece
 
 from maskery.checkpoint.load import load
@@ -123,3 +125,22 @@ def test_without_a_head_over_the_vocabulary_the_key_says_nothing(name, tmp_path)
     assert ours.report.notes == ()
     ours.save(tmp_path / "b")
     assert json.loads((tmp_path / "b/config.json").read_text())["tie_word_embeddings"] is False
+
+
+@pytest.mark.parametrize(
+    ("other", "cause"),
+    [
+        (lambda tensor: torch.empty_like(tensor, device="meta"), "has a shape and no numbers"),
+        (lambda tensor: tensor.to_sparse(), "is sparse"),
+    ],
+    ids=["meta", "sparse"],
+)
+def test_a_pickle_of_tensors_that_hold_no_plain_numbers(tmp_path, other, cause):
+    model_of("masked_token").save(tmp_path / "m")
+    state = load_file(tmp_path / "m" / "model.safetensors")
+    name = next(each for each in state if each.endswith("word_embeddings.weight"))
+    torch.save({**state, name: other(state[name])}, tmp_path / "m" / "pytorch_model.bin")
+    for file in ("model.safetensors", "manifest.json"):
+        (tmp_path / "m" / file).unlink()
+    with pytest.raises(CheckpointError, match=f"tensor {name} {cause}"):
+        load(tmp_path / "m", allow_pickle=True)

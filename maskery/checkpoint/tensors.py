@@ -113,6 +113,10 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
         isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in value.items()
     ):
         raise CheckpointError("is not a table of named tensors", where=path, repair=f"get the model as {WEIGHTS}")
+    for name, tensor in value.items():
+        kind = "has a shape and no numbers (meta)" if tensor.is_meta else "is sparse"
+        if tensor.is_meta or tensor.layout != torch.strided:
+            raise CheckpointError(f"tensor {name} {kind}", where=path, repair="save it as a dense tensor with numbers")
     return dict(value)
 
 
