@@ -310,8 +310,8 @@ def _splits(
     found = {name: of_argument(name, value) for name, value in split.items()}
     beside = next((name for name, each in found.items() if each is not None), None)
     if beside is not None and (data is not None or processor is not None):
-        other = "data" if data is not None else "processor"
-        raise ArgumentError(f"{other} and {beside} both say what to read", repair=f"keep {other}, or {beside}")
+        source = "data" if data is not None else "processor"
+        raise ArgumentError(f"{source} and {beside} both say what to read", repair=f"keep {source}, or {beside}")
     if data is not None and not isinstance(data, Mapping):
         data = arguments.path("data", data, _DATA)
     examples = {name: each for name, each in found.items() if isinstance(each, Examples)}
