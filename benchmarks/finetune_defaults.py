@@ -11,10 +11,11 @@
     tfidf        the baseline that every report shows
     KEY=VALUE,.. `maskery.finetune` with settings, no development set: how the rules were found
 
-All are measured on the same rows (at most 1,000) which neither training nor the choice of an epoch has read. A cell
-(set, rows, seed, side) is a file in --out: a stopped benchmark goes on. Cells that the written result holds are not
-measured again. --sets, --rows, --seeds, --sides do a part; --minutes ends after the cell under way. --model, --tag:
-another model, under a name of its own. Written: benchmarks/results/finetune_defaults.json.
+Of MRPC 4,000 are all that are left, 2,776. All are measured on the same rows (at most 1,000) which neither training nor
+the choice of an epoch has read. A cell (set, rows, seed, side) is a file in --out: a stopped benchmark goes on. Cells
+that the written result holds are not measured again. --sets, --rows, --seeds, --sides do a part; --minutes ends after
+the cell under way. --model, --tag: another model, under a name of its own. Written:
+benchmarks/results/finetune_defaults.json.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def parts_of(data: Path, name: str, rows: int, seed: int) -> Parts:
         test = replace(whole, items=tuple(_drawn(whole, 0, "test")[:TEST]))
     drawn = _drawn(every, seed, "train")
     train, dev = drawn[DEV : DEV + rows], drawn[:DEV]
-    if len(train) < rows:
+    if 2 * len(train) < rows:
         raise SystemExit(f"{name} has {len(train):,} rows beside those for measuring, not {rows:,}")
     return Parts(replace(every, items=tuple(train)), replace(every, items=tuple(dev)), test)
 

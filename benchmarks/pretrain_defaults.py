@@ -135,12 +135,13 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     target = report.RESULTS / "pretrain_defaults.json"
     for place in places(args):
-        cells = written(target)
-        if place not in cells or args.anew:
+        cell = None if args.anew else written(target).get(place)
+        if cell is None:
             language = place.corpus.removeprefix("corpus-")
-            cells[place] = measured(place, corpus_of(language, getattr(args, language), args.work), args.work)
-            files.write_json(target, {"cells": list(cells.values())})
-        print(line(cells[place]), flush=True)
+            cell = measured(place, corpus_of(language, getattr(args, language), args.work), args.work)
+            # Read again: another process, with a --work of its own, may have written meanwhile.
+            files.write_json(target, {"cells": list({**written(target), place: cell}.values())})
+        print(line(cell), flush=True)
 
 
 if __name__ == "__main__":
