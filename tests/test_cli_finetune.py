@@ -78,7 +78,7 @@ def test_flags_beat_settings_and_both_leave_the_rest_as_it_is_usual(place, run, 
     code, _, _ = run("--data", place / "data", "--out", tmp_path / "run", *asked)
     task = (tmp_path / "run" / "task.toml").read_text()
     assert code == 0
-    assert [line for line in ("lr = 0.003", "batch = 16", "warmup = 0.1", "dropout = 0.2") if line not in task] == []
+    assert [line for line in ("lr = 0.003", "batch = 4", "warmup = 0.1", "dropout = 0.2") if line not in task] == []
 
 
 def test_without_a_development_set_it_is_told(place, run, tmp_path):

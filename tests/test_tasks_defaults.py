@@ -40,6 +40,8 @@ def test_few_rows_have_enough_updates():
         updates = found.epochs * rows / found.batch
         assert updates >= 120 or found.epochs == 20, rows
     assert chosen(facts(rows=100)).batch == 16 != chosen(facts(rows=1000)).batch == 32
+    once = [chosen(facts(rows=rows, epochs=1.0)).batch for rows in (100, 300, 1000, 2400, 10_000)]
+    assert once == [4, 4, 8, 32, 32], "few updates are made more by smaller batches"
     assert chosen(facts(rows=50_000)).epochs == 3
     assert chosen(facts(rows=50_000, weak=True)).epochs == 8
     many = chosen(facts(rows=100))
@@ -107,13 +109,13 @@ def test_every_door_chooses_alike_and_what_is_given_wins(encoder, tmp_path):
     train, told = examples_of("classify", 40), []
     run = finetune(encoder, out=tmp_path / "run", train=train, settings={"epochs": 1}, say=told.append)
     config = run.model.config
-    assert (config.read.pool, config.training.lr, config.training.batch, config.epochs) == ("mean", 3e-4, 16, 1)
+    assert (config.read.pool, config.training.lr, config.training.batch, config.epochs) == ("mean", 3e-4, 4, 1)
     (line,) = [line for line in told if line.startswith("chosen: ")]
     assert "epochs" not in line
     assert "pooling mean (as the model's folder pools)" in line
     texts, labels = [each.texts[0] for each in train], [each.label for each in train]
     made = Classifier(encoder, epochs=1).fit(texts, labels).model_.config
-    assert (made.read.pool, made.training.lr, made.training.batch) == ("mean", 3e-4, 16)
+    assert (made.read.pool, made.training.lr, made.training.batch) == ("mean", 3e-4, 4)
     own = Classifier(encoder, epochs=1, lr=1e-3, batch=7, pool="first").fit(texts, labels).model_.config
     assert (own.read.pool, own.training.lr, own.training.batch) == ("first", 1e-3, 7)
 

@@ -9,15 +9,17 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from networks import FAMILY_SHAPES, model_of, model_of_family
 from small_task import NO_DROPOUT, config_of, examples_of, family_model, quiet, words
 
 from maskery.checkpoint.exporting import export_model
 from maskery.checkpoint.load import load
-from maskery.errors import InputError, Stopped
+from maskery.errors import InputError, RecipeError, Stopped
 from maskery.tasks import pace
 from maskery.tasks.adapt import RECIPES as RECIPE_OF
 from maskery.tasks.adapt import adapt, adapting_recipe, taken
@@ -193,6 +195,56 @@ def test_a_budget_without_a_useful_step_is_refused(model, tmp_path, monkeypatch)
     assert "s more" in str(error.value.repair)
     with pytest.raises(InputError, match="was over before training began"):
         run_of(model, tmp_path / "late", Plan(budget=1e-6), settings=long)
+
+
+def test_few_updates_are_made_of_smaller_batches(model, tmp_path, monkeypatch):
+    """Nine updates of 16 rows fit: 36 of 4 do, in the same time, and they learn more. A run that goes on keeps them."""
+
+    def measured(tuning, seconds):
+        return pace.Pace(update=0.5 * tuning.made.config.training.batch / 16, example=0.0)
+
+    monkeypatch.setattr(pace, "_measured", measured)
+    told = []
+    open_batch = {"epochs": 50, "training": {"lr": 1e-3}}
+    run = run_of(model, tmp_path / "open", Plan(budget=5.0), settings=open_batch, say=told.append)
+    assert read_task(run.path).training.batch == 4
+    assert 25 <= read_task(run.path).training.steps <= 40
+    assert any(line.startswith("batches of 4: of 16 rows only ") for line in told)
+    given = {"epochs": 50, "training": {"lr": 1e-3, "batch": 16}}
+    kept = run_of(model, tmp_path / "given", Plan(budget=5.0), settings=given)
+    assert read_task(kept.path).training.batch == 16
+    assert read_task(kept.path).training.steps < 10
+    said = []
+    run_of(model, tmp_path / "open", Plan(budget=5.0), settings=open_batch, resume=True, say=said.append)
+    assert any("already finished" in line for line in said)
+    with pytest.raises(RecipeError, match=r"another training\.batch"):
+        run_of(model, tmp_path / "open", Plan(budget=5.0), settings=given, resume=True)
+
+
+def test_a_slow_first_update_is_not_taken_for_the_pace(model, tmp_path, monkeypatch):
+    """It pays for what happens once; a second one is measured, unless the first has taken most of what there is."""
+    monkeypatch.setattr(pace, "_SHARE", 0.0)
+    for too_long, updates in ((1.0, 2), (0.0, 1)):
+        monkeypatch.setattr(pace, "_TOO_LONG", too_long)
+        seen = []
+
+        monkeypatch.setattr(pace, "weights_of", lambda system: {})
+        monkeypatch.setattr(pace, "put_weights", lambda system, weights: None)
+        found = pace._measured(slow_tuning(seen), 100.0)
+        assert len(seen) == updates
+        assert found.update == (1.0 if updates == 2 else 9.0)
+
+
+def slow_tuning(seen):
+    """Updates of nine seconds, then of one."""
+
+    def updates():
+        for seconds in (9.0, 1.0, 1.0):
+            seen.append(seconds)
+            yield SimpleNamespace(seconds=seconds)
+
+    system = torch.nn.Linear(1, 1)
+    return SimpleNamespace(made=SimpleNamespace(system=system), trainer=SimpleNamespace(updates=updates), dev=None)
 
 
 def test_dev_is_read_once_for_every_evaluation(model, tmp_path, monkeypatch):

@@ -6,7 +6,8 @@ measured by benchmarks/finetune_defaults.py.
 
     learning rate   1.5e-4 at 10 million layer parameters, falling with size^0.65 (3.7e-5 at BERT base), 3e-4 at most
     epochs          3, of small models 5, of hardly trained ones 8; more for few rows, until there are enough updates
-    batch           16 below 1,000 rows, 32 otherwise
+    batch           16 below 1,000 rows, 32 otherwise; halved, down to 4, where the epochs that are given, or a time
+                    budget (`maskery/tasks/pace.py`), leave fewer than 75 updates
     pooling         that of a sentence-transformers folder; the mean where a base model is hardly trained
                     and has no pooler: its first slot was never trained to hold a text
     frozen          another learning rate and more epochs: only a head is trained
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ _FROZEN_RATE, _FROZEN_EPOCHS = 1e-2, 10.0
 _SMALL = 30e6
 """Layer parameters below which an epoch costs little and three are too few."""
 _FEW_ROWS = 1000
+ENOUGH_UPDATES, SMALLEST_BATCH = 75, 4
+"""Where all that is read makes fewer updates, batches are halved: 300 rows of TREC read once by MiniLM give 43 % in
+batches of 32, 54 % of 16, 75 % of 8, 83 % of 4."""
 _UPDATES, _MOST_EPOCHS = 150, 20.0
 """Updates at least, as far as so many epochs reach."""
 _EVALUATIONS = 10
@@ -53,6 +57,8 @@ class Facts:
     rows: int
     parameters: int
     """Of the layers: embeddings are large and hardly move."""
+    epochs: float = 0.0
+    """Given by the user; 0: open."""
     frozen: bool = False
     weak: bool = False
     """Hardly trained: no better than frequencies (`maskery/tasks/weak.py`), or a short run of our own."""
@@ -88,8 +94,17 @@ def rate_of(parameters: int) -> float:
     return float(f"{min(_HIGHEST_RATE, max(_LOWEST_RATE, plain)):.1e}")
 
 
+def batch_for(rows: float, largest: int) -> int:
+    """The largest batch, halved from `largest`, with which `rows` that are read make enough updates."""
+    batch = largest
+    while batch > SMALLEST_BATCH and rows / batch < ENOUGH_UPDATES:
+        batch //= 2
+    return batch
+
+
 def chosen(facts: Facts) -> Chosen:
-    batch = 16 if facts.rows < _FEW_ROWS else 32
+    usual_batch = 16 if facts.rows < _FEW_ROWS else 32
+    batch = batch_for(facts.epochs * facts.rows, usual_batch) if facts.epochs else usual_batch
     size = f"{facts.parameters / 1e6:.3g} million layer parameters"
     if facts.frozen:
         lr, usual, why = _FROZEN_RATE, _FROZEN_EPOCHS, "the encoder is frozen"
@@ -107,7 +122,12 @@ def chosen(facts: Facts) -> Chosen:
         batch=batch,
         pool=pool,
         evaluate_every=max(1, math.ceil(epochs / _EVALUATIONS)),
-        why={"lr": why, "epochs": few or weak, "batch": f"{facts.rows:,} rows", "pool": pooled},
+        why={
+            "lr": why,
+            "epochs": few or weak,
+            "batch": f"{facts.rows:,} rows" + (", for enough updates" if batch < usual_batch else ""),
+            "pool": pooled,
+        },
     )
 
 
@@ -129,9 +149,14 @@ class Defaults:
     given: frozenset[str]
     """Keys of task.toml that the user has set: they win."""
 
+    @property
+    def open_batch(self) -> bool:
+        return "training.batch" not in self.given
+
     def applied(self, config: TaskConfig, rows: int, say: Say | None = None) -> TaskConfig:
         """The settings with what is not given chosen; `say` prints it."""
-        found = chosen(Facts(**{**self.facts.__dict__, "rows": rows}))
+        epochs = config.epochs if "epochs" in self.given else 0.0
+        found = chosen(replace(self.facts, rows=rows, epochs=epochs))
         training = {key: getattr(found, key) for key in ("lr", "batch") if f"training.{key}" not in self.given}
         top: dict[str, Any] = {}
         if "epochs" not in self.given:  # with epochs of the user's own, each is evaluated

@@ -235,7 +235,8 @@ def _carried_out(plan: Plan, config: TaskConfig, work: Work, began: float) -> Ta
     """Adapt, and train as often as planned; a run that was begun goes on."""
     out, before = work.out, kept_plan(work.out, plan)
     if before is not None and TaskFolder(out).begun and TaskFolder(out).state.get("finished"):
-        require_same(TaskFolder(out), work.origins(work.splits), config, plan.changes)
+        free = [*plan.changes, *work.open_by_time(plan.budget)]
+        require_same(TaskFolder(out), work.origins(work.splits), config, free)
         work.say(f"{out}: already finished at step {TaskFolder(out).state['step']}")
         return TaskRun(out, work.opened(out), read_judgement(out))
     shorter = _with_cuts(plan, config, work)

@@ -21,9 +21,10 @@ import numpy as np
 from maskery.errors import InputError
 from maskery.randomness import keys, uniform
 from maskery.tasks.base import AnyTaskModel
+from maskery.tasks.defaults import batch_for
 from maskery.tasks.examples import Examples
 from maskery.tasks.folder import TaskFolder, put_weights, weights_of
-from maskery.tasks.resolve import Splits, evaluations
+from maskery.tasks.resolve import Splits, evaluations, steps_of
 from maskery.tasks.run import Tuning, tuning_of
 from maskery.tasks.settings import TaskConfig
 
@@ -32,6 +33,8 @@ _UPDATES = 8
 """Updates measured; the first is not counted, because it pays for what happens once."""
 _SHARE = 0.05
 """Part of the budget that measuring may take."""
+_TOO_LONG = 0.15
+"""Unless the first alone has taken this part of it, a second one is measured."""
 _HEADROOM = 0.9
 """Saving, the report, and a machine that is busier later take the rest."""
 _EVALUATION = 0.2
@@ -39,7 +42,7 @@ _EVALUATION = 0.2
 _SAMPLED = 4
 """Evaluations on a sample at most: fewer and larger ones choose better."""
 BY_TIME = ("epochs", "evaluate_every", "evaluate_rows", "report_rows")
-"""Keys of task.toml that a schedule settles, beside the steps."""
+"""Keys of task.toml that a schedule settles, beside the steps and, where it is open, the batch."""
 _MEASURED, _FEWEST_ROWS, _FEWEST_STEPS = 100, 20, 5
 
 
@@ -103,17 +106,28 @@ def _times(config: TaskConfig, steps: int, units: int) -> int:
     return len(evaluations(config.model_copy(update={"training": training, "epochs": epochs}), units))
 
 
-def within_budget(made: AnyTaskModel, splits: Splits, seconds: float, say: Say) -> TaskConfig:
-    """The task with as many steps as the time allows, at most those of all epochs."""
-    began = time.perf_counter()
-    config, dev = made.config, splits.dev
-    measured = None if dev is None else sample_of(dev, _MEASURED)
-    tuning = tuning_of(made, replace(splits, dev=measured), TaskFolder(Path()), lambda note: None)
-    units = tuning.trainer.feed.units
-    pace = _measured(tuning, seconds)
-    left = seconds - (time.perf_counter() - began)
-    later = 0.0 if splits.test is None else len(splits.test) * (pace.example or pace.update / config.training.batch / 3)
-    plan = schedule(pace, config, units, 0 if dev is None else len(dev), left, later)
+@dataclass(frozen=True)
+class _Planned:
+    plan: Schedule
+    pace: Pace
+    units: int
+
+
+def within_budget(
+    made: AnyTaskModel, splits: Splits, seconds: float, say: Say, *, open_batch: bool = False
+) -> TaskConfig:
+    """The task with as many steps as the time allows, at most those of all epochs. Where the batch is open and few
+    updates fit, there are more of smaller batches."""
+    began, dev = time.perf_counter(), splits.dev
+    planned = _planned(made, splits, seconds, began)
+    usual = made.config.training.batch
+    smaller = batch_for(planned.plan.steps * usual, usual) if open_batch else usual
+    if smaller < usual:
+        fitting = max(0, planned.plan.steps)
+        say(f"batches of {smaller}: of {usual} rows only {fitting} updates fit into the budget")
+        made.config = _in_batches(made.config, smaller, planned.units)
+        planned = _planned(made, splits, seconds, began)
+    config, plan, pace, units = made.config, planned.plan, planned.pace, planned.units
     _require_useful(plan, config, pace, seconds, 0 if dev is None else len(dev))
     for line in _told(plan, config, pace, seconds, units, dev):
         say(line)
@@ -128,6 +142,26 @@ def within_budget(made: AnyTaskModel, splits: Splits, seconds: float, say: Say) 
             "report_rows": plan.report_rows,
         }
     )
+
+
+def _planned(made: AnyTaskModel, splits: Splits, seconds: float, began: float) -> _Planned:
+    dev = splits.dev
+    measured = None if dev is None else sample_of(dev, _MEASURED)
+    tuning = tuning_of(made, replace(splits, dev=measured), TaskFolder(Path()), lambda note: None)
+    units = tuning.trainer.feed.units
+    pace = _measured(tuning, seconds)
+    left = seconds - (time.perf_counter() - began)
+    each = pace.example or pace.update / made.config.training.batch / 3
+    later = 0.0 if splits.test is None else len(splits.test) * each
+    plan = schedule(pace, made.config, units, 0 if dev is None else len(dev), left, later)
+    return _Planned(plan, pace, units)
+
+
+def _in_batches(config: TaskConfig, batch: int, units: int) -> TaskConfig:
+    training = config.training.model_copy(update={"batch": batch})
+    config = config.model_copy(update={"training": training})
+    training = training.model_copy(update={"steps": steps_of(config, units)})
+    return config.model_copy(update={"training": training})
 
 
 def _require_useful(plan: Schedule, config: TaskConfig, pace: Pace, seconds: float, dev: int) -> None:
@@ -168,7 +202,8 @@ def _measured(tuning: Tuning, seconds: float) -> Pace:
     weights, began, times = weights_of(system), time.perf_counter(), []
     for update in tuning.trainer.updates():
         times.append(update.seconds)
-        if len(times) == _UPDATES or time.perf_counter() - began > _SHARE * seconds:
+        spent = time.perf_counter() - began
+        if len(times) == _UPDATES or (spent > _SHARE * seconds and (len(times) > 1 or spent > _TOO_LONG * seconds)):
             break
     put_weights(system, weights)
     system.zero_grad(set_to_none=True)
@@ -187,11 +222,12 @@ def _example_seconds(tuning: Tuning, most: float) -> float:
     return (making + tuning.made.seconds(tuning.dev, most)) / len(tuning.examples)
 
 
-def planned_before(config: TaskConfig, folder: TaskFolder) -> TaskConfig | None:
+def planned_before(config: TaskConfig, folder: TaskFolder, open_batch: bool = False) -> TaskConfig | None:
     """The task as the run at `folder` was planned; None: it was not begun."""
     stored = folder.state.get("task") if folder.begun else None
     if not isinstance(stored, dict):
         return None
-    training = config.training.model_copy(update={"steps": stored["training"]["steps"]})
+    by_time = ("steps", "batch") if open_batch else ("steps",)
+    training = config.training.model_copy(update={key: stored["training"][key] for key in by_time})
     kept = {key: stored[key] for key in BY_TIME}
     return config.model_copy(update={"training": training, **kept})

@@ -94,7 +94,7 @@ def _alone(job: Job, work: Work) -> Judgement | None:
             folder,
             work.origins(splits),
             job.config,
-            ("training.steps", *(BY_TIME if job.seconds else ())),
+            ("training.steps", *(BY_TIME if job.seconds else ()), *work.open_by_time(job.seconds)),
         )
         work.say(f"{job.path}: already finished at step {folder.state['step']}")
         return before
@@ -105,7 +105,7 @@ def _alone(job: Job, work: Work) -> Judgement | None:
     made = begun_model(work.model(), job.config, work.say)
     put_loss(made.system, work.loss)
     made.config = _with_steps(job, made, work)
-    made.config = _within_time(job, made, splits, folder, began, work.say)
+    made.config = _within_time(job, made, splits, folder, began, work)
     part = Part(path=job.path, title=title, steps=made.config.training.steps, task=made.config.task)
     sample = work.dev(made.config.evaluate_rows)
     with work.watch(part) as watch:
@@ -167,12 +167,13 @@ def _with_steps(job: Job, made: AnyTaskModel, work: Work) -> TaskConfig:
 
 
 def _within_time(
-    job: Job, made: AnyTaskModel, splits: Splits, folder: TaskFolder, began: float, say: Say
+    job: Job, made: AnyTaskModel, splits: Splits, folder: TaskFolder, began: float, work: Work
 ) -> TaskConfig:
     if not job.seconds:
         return made.config
-    spent = time.monotonic() - began
-    return planned_before(made.config, folder) or within_budget(made, splits, job.seconds - spent, say)
+    spent, open_batch = time.monotonic() - began, bool(work.open_by_time(job.seconds))
+    before = planned_before(made.config, folder, open_batch)
+    return before or within_budget(made, splits, job.seconds - spent, work.say, open_batch=open_batch)
 
 
 # -- several

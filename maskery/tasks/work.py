@@ -80,6 +80,10 @@ class Work:
             return config
         return self.defaults.applied(config, len(train))
 
+    def open_by_time(self, seconds: float) -> tuple[str, ...]:
+        """Keys of task.toml left open by the user that a time budget may settle."""
+        return ("training.batch",) if seconds and self.defaults is not None and self.defaults.open_batch else ()
+
     def model(self) -> Model:
         if self.loaded is not None:
             found, self.loaded = self.loaded, None

@@ -17,6 +17,7 @@ TASKS: dict[str, str] = {
     "{n} rows": "{n} 行",
     "{n} units": "{n} 个训练单元",
     "{n} rows need them for enough updates": "只有 {n} 行，更新次数需要这么多轮",
+    "{n} rows, for enough updates": "{n} 行，使更新次数足够",
     "the base model is hardly trained": "底座模型训练不足",
     "the base model is hardly trained and has no pooler": "底座模型训练不足，也没有池化层",
     "as the model's folder pools": "与模型文件夹的池化方式相同",
@@ -50,6 +51,9 @@ TASKS: dict[str, str] = {
     ),
     "take a pretrained model, or pretrain it longer": "请换预训练充分的模型，或继续预训练",
     "{n1} s of the budget of {n2} s went before training began": "时间预算 {n2} 秒中有 {n1} 秒用在训练开始之前",
+    "batches of {n1}: of {n2} rows only {n3} updates fit into the budget": (
+        "batch 大小 {n1}：若为 {n2} 行，时间预算内只够更新 {n3} 次"
+    ),
     "budget of {n1} s: all {n2} epochs fit ({n3} steps; {n4} ms an update)": (
         "时间预算 {n1} 秒：可完成全部 {n2} 轮（{n3} 步；每步 {n4} 毫秒）"
     ),
