@@ -78,9 +78,9 @@ def obey(rust: RustTokenizer, settings: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def _normaliser(rust: RustTokenizer) -> dict[str, bool | None]:
+def _normaliser(rust: RustTokenizer) -> dict[str, Any]:
     """What BERT's normaliser is set to; nothing where it is another."""
-    found = json.loads(rust.to_str())["normalizer"] or {}
+    found: dict[str, Any] = json.loads(rust.to_str())["normalizer"] or {}
     return found if found.pop("type", "") == "BertNormalizer" else {}
 
 
