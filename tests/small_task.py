@@ -6,6 +6,7 @@ import json
 
 from networks import FAMILY_SHAPES, model_of
 
+from maskery.checkpoint.exporting import export_model
 from maskery.checkpoint.load import load
 from maskery.model.initial import initialise
 from maskery.tasks.examples import Answer, Example, Examples, Span
@@ -112,8 +113,12 @@ def family_model(folder, family, *, seed=0, **changes):
         sizes["position_offset"] = 1  # one behind the padding id, as it has to be
     pooler = family in ("bert", "albert", "ernie", "nezha")
     head = "next_token" if family in ("gpt2", "openai-gpt") else None
-    made = model_of(*([head] if head else []), pooler=pooler, seed=seed, **sizes)
-    made.save(folder)
+    kin = family in ("mpnet", "xlm-roberta", "camembert")  # whose positions are counted from a padding id of 1
+    made = model_of(*([head] if head else []), pooler=pooler or kin, seed=seed, pad=int(kin), **sizes)
+    if kin:
+        export_model(made, folder, family)
+    else:
+        made.save(folder)
     return load(folder)
 
 

@@ -219,6 +219,7 @@ def test_a_tokenizer_smaller_than_the_embedding_is_usual(tokenizer_file, tmp_pat
     ("changes", "reason"),
     [
         ({"positions": "nezha", "embedding": 8}, "nezha cannot express: embedding 8 differs from width 16"),
+        ({"positions": "mpnet", "clip": 128, "segments": 0}, "mpnet cannot express: position_offset = 0"),
         ({"share": "attention", "embedding": 8}, "cannot express: share = 'attention'"),
         ({"decoder": 2, "segments": 0, "norm": "pre", "embedding_norm": "no"}, "bart cannot express: norm = 'pre'"),
     ],

@@ -162,3 +162,19 @@ def test_published_config_of_version_4(tmp_path):
     assert (shape.theta, shape.local, shape.local_theta, shape.global_every) == (160_000.0, 128, 10_000.0, 3)
     assert [shape.is_local(layer) for layer in range(4)] == [False, True, True, False]
     assert (shape.gated, shape.first_norm, shape.norm_bias, shape.max_length) == (True, False, False, 8192)
+
+
+@torch.no_grad()
+def test_the_other_name_of_the_window(tmp_path):
+    """transformers takes `sliding_window` for half of `local_attention`, and lets it overrule that."""
+    made("ForMaskedLM", tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"sliding_window": 2}))
+    ours = load(tmp_path)
+    assert ours.config.local == 4
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    ids, mask = rows()
+    expected = theirs(input_ids=ids, attention_mask=mask).logits
+    torch.testing.assert_close(ours.logits(ids, mask)[mask.bool()], expected[mask.bool()], **CLOSE)
+    ours.save(tmp_path / "again")
+    assert load(tmp_path / "again").config == ours.config

@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 import torch
-import transformers
+from oracle import transformers
 from small_task import LABELS, examples_of, family_model, quiet, task_model
 
+from maskery.checkpoint.load import load
 from maskery.tasks.model import TaskModel
 
 ALL = ("classify", "tag", "qa", "choice")
@@ -24,6 +25,11 @@ HELD = {
     "openai-gpt": ("classify", "regress"),
     "xlnet": (*ALL, "pair"),
     "bart": ("classify", "multilabel", "qa"),
+    "xlm-roberta": (*ALL, "pair"),
+    "camembert": ALL,
+    "mpnet": (*ALL, "regress"),
+    "deberta-v2": (*ALL, "pair", "multilabel"),
+    "modernbert": (*ALL, "pair", "regress", "multilabel"),
 }
 CASES = [(family, task) for family, tasks in HELD.items() for task in tasks]
 OPENER = {
@@ -97,3 +103,27 @@ def assert_read_back(tmp_path, theirs, task, ours):
     if task != "pair":
         np.testing.assert_allclose(made.scores(made.feed(examples_of(task, 6), quiet)), ours, **CLOSE)
     assert json.loads((tmp_path / "theirs/config.json").read_text())["architectures"] == [type(theirs).__name__]
+
+
+BIASES = dict.fromkeys(("attention_bias", "feedforward_bias", "norm_bias", "head_bias"), True)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("shape", [{}, {"activation": "gelu_tanh", "eps": 1e-3, **BIASES}], ids=["published", "other"])
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_modernbert_reads_as_its_config_says(task, shape, pooling, tmp_path):
+    """Published bases say `classifier_pooling` = mean; a head that is trained on one of them is of that kind."""
+    family_model(tmp_path / "model", "modernbert", **shape)
+    config = json.loads((tmp_path / "model/config.json").read_text())
+    (tmp_path / "model/config.json").write_text(json.dumps(config | {"classifier_pooling": pooling}))
+    (tmp_path / "model/manifest.json").unlink()
+    made = task_model(load(tmp_path / "model"), task, std=0.3)
+    made.save(tmp_path / "task", quiet)
+    theirs = theirs_of(tmp_path / "task", task)
+    assert theirs.config.classifier_pooling == pooling
+    feed = made.feed(examples_of(task, 6), quiet)
+    np.testing.assert_allclose(made.scores(feed), their_scores(theirs, task, feed.rows), **CLOSE)
+    assert_read_back(tmp_path, theirs, task, made.scores(feed))
+    again = TaskModel.load(tmp_path / "task")
+    assert again.take_native(), "training goes on from the head that is there"
+    np.testing.assert_array_equal(again.scores(again.feed(examples_of(task, 6), quiet)), made.scores(feed))

@@ -56,6 +56,18 @@ def test_killed(step, model, tmp_path):
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "mpnet"])
+def test_killed_with_another_network(family, tmp_path):
+    """Rotary positions, windows and gates; disentangled attention; distances in buckets."""
+    family_model(tmp_path / "model", family, dropout=0.1, attention_dropout=0.1)
+    run(tmp_path / "model", tmp_path / "whole")
+    with pytest.raises(KilledError):
+        run(tmp_path / "model", tmp_path / "killed", watch=killing(5))
+    run(tmp_path / "model", tmp_path / "killed", resume=True)
+    assert lines(tmp_path / "killed") == lines(tmp_path / "whole")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
 def test_saved_between_evaluations(model, tmp_path):
     with pytest.raises(KilledError):
         run(model, tmp_path / "run", watch=killing(6), save_every=5)

@@ -101,3 +101,56 @@ def test_a_fairseq_file_that_nobody_owns_is_refused(folders, tmp_path):
     with pytest.raises(InputError, match="tokenizer_class and model_type are missing") as refused:
         Tokenizer.load(tmp_path)
     assert "config.json" in refused.value.repair
+
+
+LETTERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "Cat", "北", "京", "北京", "##京", "é", "e"]
+
+
+def wordpiece_folder(folder, pieces=LETTERS, kind="bert", whole=True, **settings):
+    """A BERT's or MPNet's, lower case in tokenizer.json, whatever tokenizer_config.json says."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": kind}))
+    (folder / "vocab.txt").write_text("".join(f"{each}\n" for each in pieces), encoding="utf-8")
+    if whole:
+        transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
+        (folder / "vocab.txt").unlink(missing_ok=True)
+    named = {"tokenizer_class": "MPNetTokenizer" if kind == "mpnet" else "BertTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(named | settings))
+    return folder
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["tokenizer.json", "vocab.txt"])
+@pytest.mark.parametrize("settings", [
+    {"do_lower_case": False}, {"do_lower_case": False, "strip_accents": True},
+    {"do_lower_case": True, "strip_accents": False}, {"do_lower_case": True, "tokenize_chinese_chars": False},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
+def test_tokenizer_config_overrules_the_normaliser(kind, settings, whole, tmp_path):
+    """As transformers has it for the classes of BERT and its like."""
+    pieces = LETTERS if kind == "bert" else ["<s>", "<pad>", "</s>", "<unk>", *LETTERS, "<mask>"]
+    folder = wordpiece_folder(tmp_path / "a", pieces, kind, whole, **settings)
+    ours, theirs = Tokenizer.load(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    texts = ["Cat the é e", "北京 cat", "THE"]
+    assert [ours.encode(each)[0] for each in texts] == [theirs(each)["input_ids"] for each in texts]
+    ours.save(tmp_path / "b")
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "b")
+    assert [ours.encode(each)[0] for each in texts] == [again(each)["input_ids"] for each in texts]
+    assert [Tokenizer.load(tmp_path / "b").encode(each) for each in texts] == [ours.encode(each) for each in texts]
+
+
+def test_a_class_that_takes_tokenizer_json_as_it_is(tmp_path):
+    folder = wordpiece_folder(tmp_path / "a", tokenizer_class="PreTrainedTokenizerFast", do_lower_case=False)
+    ours, theirs = Tokenizer.load(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    assert ours.tokens(ours.encode_marked("Cat")) == ["cat"] == theirs.tokenize("Cat")
+    assert ours.note == "as written in tokenizer.json"
+
+
+def test_a_cased_tokenizer_json_is_written_so_that_others_keep_the_case(tmp_path):
+    """A folder that does not name the case: transformers would put texts in lower case."""
+    folder = wordpiece_folder(tmp_path / "a", do_lower_case=False)
+    Tokenizer.load(folder).save(tmp_path / "b")
+    (tmp_path / "b/tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
+    ours = Tokenizer.load(tmp_path / "b")
+    ours.save(tmp_path / "c")
+    assert ours.tokens(ours.encode_marked("Cat")) == ["Cat"]
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "c").tokenize("Cat") == ["Cat"]

@@ -113,3 +113,47 @@ def test_a_network_that_is_code_in_the_folder_is_refused(plain, tmp_path):
     with pytest.raises(CheckpointError, match=r"model_type 'new'.*runs no code that a folder names") as refused:
         Encoder(tmp_path / "gte", say=quiet)
     assert "modernbert" in refused.value.repair
+
+
+def test_first_dimensions_only(plain, tmp_path):
+    """Release 6 writes `truncate_dim` into the folder, and it holds for whoever opens it."""
+    network = Transformer(str(plain["mpnet"]), max_seq_length=20)
+    made = SentenceTransformer(modules=[network, Pooling(24), Normalize()], device="cpu", truncate_dim=7)
+    made.save_pretrained(str(tmp_path / "theirs"))
+    theirs, heard = SentenceTransformer(str(tmp_path / "theirs"), device="cpu"), []
+    ours = Encoder(tmp_path / "theirs", say=heard.append)
+    assert ours.dimensions == 7
+    assert any("first 7 of 24 dimensions" in each for each in heard)
+    np.testing.assert_allclose(ours.encode(TEXTS), theirs.encode(TEXTS), atol=CLOSE)
+    ours.save(tmp_path / "ours")
+    again = SentenceTransformer(str(tmp_path / "ours"), device="cpu")
+    np.testing.assert_allclose(again.encode(TEXTS), theirs.encode(TEXTS), atol=CLOSE)
+    path = tmp_path / "theirs/config_sentence_transformers.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"truncate_dim": 0}))
+    with pytest.raises(CheckpointError, match="truncate_dim = 0"):
+        Encoder(tmp_path / "theirs", say=quiet)
+
+
+@pytest.mark.parametrize("name", ["roberta", "xlm-roberta", "distilbert"])
+def test_lengths_under_the_names_of_first_releases(name, plain, tmp_path):
+    saved(plain["xlm-roberta"], tmp_path / "theirs", prompts={})
+    (tmp_path / "theirs/sentence_bert_config.json").unlink()
+    told = json.dumps({"max_seq_length": 9, "do_lower_case": True})
+    (tmp_path / f"theirs/sentence_{name}_config.json").write_text(told)
+    theirs, ours = SentenceTransformer(str(tmp_path / "theirs"), device="cpu"), Encoder(tmp_path / "theirs", say=quiet)
+    assert ours.config.length == 9
+    np.testing.assert_allclose(ours.encode(TEXTS), theirs.encode(TEXTS), atol=CLOSE)
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"modality_config": {"text": {"method": "forward", "method_output_name": "pooler_output"}}}, "pooler_output"),
+    ({"transformer_task": "fill-mask"}, "fill-mask"),
+    ({"config_args": {"num_hidden_layers": 1}}, "num_hidden_layers"),
+])  # fmt: skip
+def test_vectors_of_something_else_than_last_states_are_refused(changes, said, plain, tmp_path):
+    saved(plain["xlm-roberta"], tmp_path / "theirs", prompts={})
+    path = tmp_path / "theirs/sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(CheckpointError, match=said) as refused:
+        Encoder(tmp_path / "theirs", say=quiet)
+    assert refused.value.repair

@@ -232,7 +232,7 @@ class Family:
         has_head = any(name.startswith("heads.masked_token.") for name in names)
         if has_head and self.masked_activation not in ("", shape.activation):
             found.append(f"activation = {shape.activation!r} in the masked token head")
-        return found
+        return list(dict.fromkeys(found))
 
     def _offset_objections(self, shape: Shape, pad: int | None) -> list[str]:
         if not self.offset_from_pad:

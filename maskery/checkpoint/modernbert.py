@@ -70,6 +70,8 @@ class ModernBert(Family):
     def shape_of(self, config: Mapping[str, Any]) -> Shape:
         told = {key: value for key, value in config.items() if value is not None}
         bases = _bases(told)
+        if isinstance(half := told.get("sliding_window"), int):
+            told["local_attention"] = 2 * half  # which it is another name for, and overrules
         told.setdefault("global_attn_every_n_layers", _every(told))
         shape = super().shape_of({**told, "global_rope_theta": bases[0], "local_rope_theta": bases[1]})
         _require_layers(told, shape)

@@ -136,8 +136,13 @@ def _with_task(made: TaskModel) -> tuple[NetworkGraph, str]:
     for layer, told in zip(system.head.layers, config.head.layers, strict=True):
         assert isinstance(layer, Layer)
         x = graph.layer(x, layer.dense)
-        x = x if layer.norm is None else graph.norm(x, layer.norm)
-        x = graph.bend(x, "identity" if told.activation == "none" else told.activation)
+        bend = "identity" if told.activation == "none" else told.activation
+        if layer.norm is None:
+            x = graph.bend(x, bend)
+        elif layer.after:
+            x = graph.norm(graph.bend(x, bend), layer.norm)
+        else:
+            x = graph.bend(graph.norm(x, layer.norm), bend)
     return graph, graph.layer(x, system.head.answer)
 
 

@@ -2,6 +2,8 @@
 
     x -> [dropout, matrix, norm, activation] for each layer -> dropout -> matrix -> scores
 
+A layer may have its norm behind the activation, as ModernBERT's head has.
+
 Several dropouts (`samples`) share all matrices: each thins what the last matrix reads in its own way, and the mean of
 their losses is taken (multi-sample dropout). Without dropout they are one.
 
@@ -11,12 +13,14 @@ Shapes: n rows or slots, D what is read, C classes, S samples.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from maskery.errors import InputError
+from maskery.model.config import Shape
 from maskery.model.dropout import dropout, level
 from maskery.model.linear import Linear, Norm
 from maskery.tasks.settings import HeadConfig, LayerConfig
@@ -28,28 +32,39 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "relu": F.relu,
     "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "none": lambda x: x,
 }
 
 
 class Layer(nn.Module):
-    def __init__(self, width: int, config: LayerConfig) -> None:
+    def __init__(self, width: int, config: LayerConfig, shape: Shape | None = None) -> None:
+        """`shape`: of the model, whose epsilon and biases a norm behind the activation has."""
         super().__init__()
-        self.dense = Linear(width, config.width)
-        self.norm = Norm(config.width, _EPS) if config.norm else None
+        own = shape if config.norm == "after" else None
+        self.after = config.norm == "after"
+        self.dense = Linear(width, config.width, bias=own is None or own.head_bias)
+        self.norm: Norm | None = None
+        if config.norm:
+            self.norm = Norm(config.width, own.eps if own else _EPS, bias=own is None or own.norm_bias)
         self.activation = _ACTIVATIONS[config.activation]
         self.dropout = config.dropout
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.dense(dropout(x, self.dropout if self.training else 0.0))
-        return self.activation(y if self.norm is None else self.norm(y))
+        if self.norm is None:
+            return self.activation(y)
+        found: Tensor = self.norm(self.activation(y)) if self.after else self.activation(self.norm(y))
+        return found
 
 
 class Head(nn.Module):
-    def __init__(self, width: int, classes: int, config: HeadConfig, *, bias: bool = True) -> None:
+    def __init__(
+        self, width: int, classes: int, config: HeadConfig, *, bias: bool = True, shape: Shape | None = None
+    ) -> None:
         super().__init__()
         widths = [width, *(layer.width for layer in config.layers)]
-        self.layers = nn.ModuleList(Layer(*each) for each in zip(widths[:-1], config.layers, strict=True))
+        self.layers = nn.ModuleList(Layer(*each, shape) for each in zip(widths[:-1], config.layers, strict=True))
         self.answer = Linear(widths[-1], classes, bias=bias)
         self.dropout, self.samples = config.dropout, config.samples
 
@@ -73,9 +88,11 @@ def mean(several: Sequence[Tensor]) -> Tensor:
     return several[0] if len(several) == 1 else torch.stack(tuple(several)).mean(0)
 
 
-def head_of(width: int, classes: int, config: HeadConfig | None = None, *, bias: bool = True) -> Head:
-    """A head, its numbers not yet set."""
-    return Head(width, classes, config or HeadConfig(), bias=bias)
+def head_of(
+    width: int, classes: int, config: HeadConfig | None = None, *, bias: bool = True, shape: Shape | None = None
+) -> Head:
+    """A head, its numbers not yet set; `shape` is that of the model below."""
+    return Head(width, classes, config or HeadConfig(), bias=bias, shape=shape)
 
 
 class MetaJoin(nn.Module):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from torch import nn
 
 from maskery.checkpoint.families import FAMILIES
-from maskery.checkpoint.heads import EVERY, FIRST, LAST, TASKS, WRITTEN, task_head
+from maskery.checkpoint.heads import EVERY, FIRST, LAST, NORMED, TASKS, WRITTEN, task_head
 from maskery.checkpoint.model import Model
 from maskery.model.config import Shape
-from maskery.model.heads import ClassHead, TwoLayerHead
+from maskery.model.heads import ClassHead, NormedHead, TwoLayerHead
 from maskery.model.linear import Linear
 from maskery.tasks.framing.frame import longest_row
 from maskery.tasks.heads import Head
@@ -47,18 +47,26 @@ class Native:
 
 
 def native_head(model: Model, task: str, dropout: float) -> Native:
-    """The head of the model's family; of a family without one, or of our own type, the nearest."""
+    """The head of the model's family, that which the model has or its config.json tells where there are several; of a
+    family without one, or of our own type, the nearest."""
     kind, shape = KINDS[task], model.config
-    name = next((each for each in _heads_of(model.family, shape) if each.startswith(kind)), "")
+    known = [each for each in _heads_of(model) if each.startswith(kind)]
+    name = next((each for each in known if each in model.heads), known[0] if known else "")
     if not name:
         name = kind if model.network.pooler is not None or kind in EVERY else _without_pooler(kind, shape)
     return _described(name, shape, dropout)
 
 
-def _heads_of(family: str, shape: Shape) -> list[str]:
-    if family not in FAMILIES:
+def _heads_of(model: Model) -> list[str]:
+    """Those of the family's classes; of the classes that config.json tells, first."""
+    if model.family not in FAMILIES:
         return []
-    held = [each for every in FAMILIES[family].classes for each in every.ours(shape)]
+    config = {} if model.origin is None else model.origin.config
+    classes = sorted(
+        FAMILIES[model.family].classes,
+        key=lambda each: any(config.get(key, value) != value for key, value in each.says.items()),
+    )
+    held = [each for every in classes for each in every.ours(model.config)]
     return list(dict.fromkeys(name.split(".")[1] for name in held if name.startswith("heads.")))
 
 
@@ -73,6 +81,9 @@ def _described(name: str, shape: Shape, dropout: float) -> Native:
     if name in activations:
         layer = LayerConfig(width=shape.width, activation=activations[name], dropout=dropout)
         return Native(name, "first" if name in FIRST else "last", (layer,))
+    if name in NORMED:
+        layer = LayerConfig(width=shape.width, activation=shape.activation, norm="after")
+        return Native(name, NORMED[name] or "first", (layer,))
     if name in LAST:
         return Native(name, "last", bias=False)
     return Native(name, "pooler")
@@ -111,7 +122,7 @@ def told_task(model: Model) -> TaskConfig | None:
 
 def _unnamed(head: nn.Module) -> tuple[str, ...]:
     """Two classes that nobody named are not even written into config.json."""
-    last = head.answer if isinstance(head, TwoLayerHead) else head.dense
+    last = head.answer if isinstance(head, TwoLayerHead | NormedHead) else head.dense
     assert isinstance(last, Linear)
     return tuple(f"{UNNAMED}{number}" for number in range(last.weight.shape[0]))
 
@@ -129,7 +140,12 @@ def written_head(native: Native, shape: Shape, head: Head) -> nn.Module:
     if isinstance(made, TwoLayerHead):
         made.dense.load_state_dict(head.layers[0].dense.state_dict())  # type: ignore[union-attr]
         made.answer.load_state_dict(head.answer.state_dict())
-    elif isinstance(made, ClassHead):
+    elif isinstance(made, NormedHead):
+        made.dense.load_state_dict(head.layers[0].dense.state_dict())  # type: ignore[union-attr]
+        made.norm.load_state_dict(head.layers[0].norm.state_dict())  # type: ignore[union-attr]
+        made.answer.load_state_dict(head.answer.state_dict())
+    else:
+        assert isinstance(made, ClassHead), "whatever else there is would be written as it lay in memory"
         made.dense.load_state_dict(head.answer.state_dict())
     return made
 
@@ -139,5 +155,10 @@ def take_head(module: nn.Module, head: Head) -> None:
     if isinstance(module, TwoLayerHead):
         head.layers[0].dense.load_state_dict(module.dense.state_dict())  # type: ignore[union-attr]
         head.answer.load_state_dict(module.answer.state_dict())
-    elif isinstance(module, ClassHead):
+    elif isinstance(module, NormedHead):
+        head.layers[0].dense.load_state_dict(module.dense.state_dict())  # type: ignore[union-attr]
+        head.layers[0].norm.load_state_dict(module.norm.state_dict())  # type: ignore[union-attr]
+        head.answer.load_state_dict(module.answer.state_dict())
+    else:
+        assert isinstance(module, ClassHead), "whatever else there is would not be taken"
         head.answer.load_state_dict(module.dense.state_dict())

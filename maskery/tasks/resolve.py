@@ -68,7 +68,10 @@ def _require_able(config: TaskConfig, model: Model) -> None:
 
 def with_reading(config: TaskConfig, model: Model, say: Say) -> TaskConfig:
     native = native_head(model, config.task, config.head.dropout)
-    if config.task in ("tag", "qa") or config.read.pool != "auto":
+    if config.task in ("tag", "qa"):
+        head = config.head.model_copy(update={"layers": config.head.layers or native.layers})
+        return config.model_copy(update={"head": head})
+    if config.read.pool != "auto":
         return config
     if config.read.frozen and native.pool == "pooler" and model.network.pooler is None:
         layer = LayerConfig(width=model.config.width, activation="tanh")

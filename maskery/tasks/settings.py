@@ -74,8 +74,9 @@ class LayerConfig(Config):
     """One layer of the head."""
 
     width: int = Field(ge=1)
-    activation: Literal["tanh", "relu", "gelu", "none"] = "relu"
-    norm: bool = False
+    activation: Literal["tanh", "relu", "gelu", "gelu_tanh", "none"] = "relu"
+    norm: bool | Literal["after"] = False
+    """True: before the activation; after: behind it, with the epsilon and the biases of the model (ModernBERT)."""
     dropout: float = Field(0.0, ge=0, lt=1)
 
 

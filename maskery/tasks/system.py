@@ -80,7 +80,7 @@ class TaskSystem(Trainable):
         if top.meta.columns:
             self.join = MetaJoin(top.meta.sizes, top.meta.quantities)
             width += self.join.added
-        self.head = head_of(width, top.classes, top.config.head, bias=top.bias)
+        self.head = head_of(width, top.classes, top.config.head, bias=top.bias, shape=shape)
         self.crf = CRF(top.classes, Tags.of_names(top.config.labels).rules) if top.config.head.crf else None
         self.loss: Loss = loss_of(top.config.task, top.config.head)
         self.language = language

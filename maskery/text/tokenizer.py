@@ -89,21 +89,33 @@ class Tokenizer:
         """From the text of a tokenizer.json."""
         with _readable(where):
             rust = RustTokenizer.from_str(text)
-        made = cls(rust, settings=settings, note="as written in tokenizer.json", where=where)
+            told = wordpiece.obey(rust, settings or {})
+        note = "as written in tokenizer.json" + (f", but {', '.join(told)} as {_SETTINGS} says" if told else "")
+        made = cls(rust, settings=settings, note=note, where=where)
         with _readable(where):
             for pair in (None, "b"):
                 rust.encode("a", pair)  # a damaged frame of specials shows itself only in use
         return made
 
     @classmethod
-    def from_pieces(cls, pieces: Sequence[str], *, lowercase: bool | None = None, note: str = "") -> Tokenizer:
-        """A WordPiece tokenizer; `lowercase=None` looks at the pieces."""
+    def from_pieces(
+        cls,
+        pieces: Sequence[str],
+        *,
+        lowercase: bool | None = None,
+        note: str = "",
+        settings: Mapping[str, Any] | None = None,
+    ) -> Tokenizer:
+        """A WordPiece tokenizer; `lowercase=None` looks at the pieces. `settings` (tokenizer_config.json) may say
+        `strip_accents` and `tokenize_chinese_chars`."""
         if lowercase is None:
             capitals = wordpiece.upper_case_pieces(pieces)
             lowercase = capitals == 0
             why = f"{capitals} pieces with a capital letter" if capitals else "no piece has a capital letter"
             note = f"{'uncased' if lowercase else 'cased'}: {why}"
-        return cls(wordpiece.assemble(pieces, lowercase), settings={"do_lower_case": lowercase}, note=note)
+        rust, told = wordpiece.assemble(pieces, lowercase), {**wordpiece.settled(settings), "do_lower_case": lowercase}
+        wordpiece.obey(rust, told)
+        return cls(rust, settings=told, note=note)
 
     @classmethod
     def from_sentencepiece(cls, path: Path, settings: dict[str, Any]) -> Tokenizer:
@@ -153,9 +165,9 @@ class Tokenizer:
         listed = wordpiece.read_vocabulary(file)
         stated = settings.get("do_lower_case")
         if not isinstance(stated, bool):
-            return cls.from_pieces(listed)
+            return cls.from_pieces(listed, settings=settings)
         note = f"{'uncased' if stated else 'cased'}: do_lower_case in {_SETTINGS}"
-        return cls.from_pieces(listed, lowercase=stated, note=note)
+        return cls.from_pieces(listed, lowercase=stated, note=note, settings=settings)
 
     @cached_property
     def json(self) -> str:
@@ -320,6 +332,7 @@ class Tokenizer:
         # Without being asked for, Hugging Face gives no segments of a tokenizer that it does not know by name.
         inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} if self.frames_as_rows else {}
         settings = {"tokenizer_class": kind, "model_max_length": _DEFAULT_LENGTH, **inputs, **self._settings, **told}
+        settings |= wordpiece.stated(self._marked)
         if max_length is not None:
             settings["model_max_length"] = max_length
         if not segments:

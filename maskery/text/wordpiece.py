@@ -8,9 +8,11 @@ words above 100 characters become [UNK].
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as RustTokenizer
@@ -28,6 +30,12 @@ LONGEST_WORD = 100
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 """What MPNet's pieces begin with."""
 _MPNET = (*FAIRSEQ, "[UNK]", "<mask>")
+_SETTINGS = {
+    "do_lower_case": "lowercase", "strip_accents": "strip_accents", "tokenize_chinese_chars": "handle_chinese_chars",
+}  # fmt: skip
+"""Key of tokenizer_config.json -> what the normaliser calls it."""
+_AS_WRITTEN = ("PreTrainedTokenizer", "TokenizersBackend")
+"""Classes that take tokenizer.json as it is, and look at none of these keys."""
 
 
 def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:
@@ -55,6 +63,37 @@ def assemble(pieces: Sequence[str], lowercase: bool) -> RustTokenizer:
     else:
         frame(rust, "[CLS]", "[SEP]")
     return rust
+
+
+def obey(rust: RustTokenizer, settings: Mapping[str, Any]) -> list[str]:
+    """Give the normaliser the values that tokenizer_config.json names, and return the keys that changed it. The
+    classes of BERT and its like let them overrule tokenizer.json, in every version of transformers."""
+    normaliser = _normaliser(rust)
+    if not normaliser or str(settings.get("tokenizer_class")).removesuffix("Fast") in _AS_WRITTEN:
+        return []
+    told = settled(settings)
+    changed = [key for key, value in told.items() if normaliser[_SETTINGS[key]] != value]
+    if changed:
+        rust.normalizer = BertNormalizer(**normaliser | {_SETTINGS[key]: told[key] for key in changed})
+    return changed
+
+
+def _normaliser(rust: RustTokenizer) -> dict[str, Any]:
+    """What BERT's normaliser is set to; nothing where it is another."""
+    found: dict[str, Any] = json.loads(rust.to_str())["normalizer"] or {}
+    return found if found.pop("type", "") == "BertNormalizer" else {}
+
+
+def stated(rust: RustTokenizer) -> dict[str, bool]:
+    """What tokenizer_config.json has to name of the normaliser, for whoever does not look into tokenizer.json."""
+    usual = {"strip_accents": None, "tokenize_chinese_chars": True}
+    found = {key: set_to for key, name in _SETTINGS.items() if (set_to := _normaliser(rust).get(name)) is not None}
+    return {key: value for key, value in found.items() if key not in usual or value != usual[key]}
+
+
+def settled(settings: Mapping[str, Any] | None) -> dict[str, bool]:
+    """What tokenizer_config.json says of the normaliser."""
+    return {key: value for key in _SETTINGS if isinstance(value := (settings or {}).get(key), bool)}
 
 
 def is_mpnet(pieces: Sequence[str]) -> bool:

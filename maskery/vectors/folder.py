@@ -27,8 +27,13 @@ from maskery.text.tokenizer import Tokenizer
 from maskery.vectors.model import VectorModel
 from maskery.vectors.modules import ANEW, FLOW, MODULES, OURS, Module, modules_of, steps_of, wrong
 from maskery.vectors.settings import VectorsConfig
+from maskery.vectors.steps import first_of, width_after
 
 SETTINGS, LENGTHS, TOKENIZER = "config_sentence_transformers.json", "sentence_bert_config.json", "tokenizer_config.json"
+OLD_LENGTHS = tuple(
+    f"sentence_{each}_config.json" for each in ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""What the first releases call the file of lengths, by the network's family; looked for in this order."""
 THEIRS, HERE = "sentence_transformers.models", "maskery.vectors"
 OTHER_VECTORS = ("colbert_linear.pt", "sparse_linear.pt")
 """Files of bge-m3 for vectors of other kinds than one a text."""
@@ -58,11 +63,16 @@ def read_encoder(path: str | os.PathLike[str], *, allow_pickle: bool = False) ->
         [_module(folder, each, allow_pickle) for each in modules[1:]], model.config.layers, folder / MODULES
     )
     settings = _read(folder / SETTINGS)
-    lengths = _read(first / LENGTHS)
+    lengths = _lengths(first)
+    _require_last_states(lengths, first)
     notes = [*filter(None, [model.note]), *_not_read(folder)]
     if lengths.get("do_lower_case") and model.tokenizer is not None and not _lowers(model.tokenizer):
         model.tokenizer = model.tokenizer.lowercased()
         notes.append(f"do_lower_case in {LENGTHS}: texts are put in lower case before the tokenizer")
+    width = width_after(len(said.pool) * model.config.width, said.steps)
+    if (kept := _kept(settings, folder / SETTINGS)) is not None and kept < width:
+        said.steps.append(first_of(width, kept))
+        notes.append(f"truncate_dim in {SETTINGS}: vectors are their first {kept} of {width} dimensions")
     model.note = "; ".join(notes)
     try:
         config = VectorsConfig(
@@ -118,6 +128,47 @@ def _module(folder: Path, told: Mapping[str, Any], allow_pickle: bool) -> Module
 
 def _read(path: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
+
+
+def _lengths(folder: Path) -> dict[str, Any]:
+    return next((told for name in (LENGTHS, *OLD_LENGTHS) if (told := _read(folder / name))), {})
+
+
+_HARMLESS = ("output_hidden_states", "output_attentions", "attn_implementation", "torch_dtype", "dtype", "use_cache")
+"""Settings of a network that change no vector."""
+
+
+def _require_last_states(lengths: Mapping[str, Any], folder: Path) -> None:
+    """What is pooled are the last states of the network that config.json describes, and nothing else of it."""
+    text = lengths.get("modality_config")
+    text = text.get("text") if isinstance(text, dict) else None
+    text = text if isinstance(text, dict) else {}
+    read = {
+        "transformer_task": (lengths.get("transformer_task"), "feature-extraction"),
+        "method": (text.get("method"), "forward"),
+        "method_output_name": (text.get("method_output_name"), "last_hidden_state"),
+        "module_output_name": (lengths.get("module_output_name"), "token_embeddings"),
+    }
+    for key, (value, known) in read.items():
+        if value not in (None, known):
+            raise wrong(folder, f"{key} = {value!r}: vectors are made of the network's last states only here")
+    for key in ("config_args", "config_kwargs"):
+        other = lengths.get(key) or {}
+        changed = sorted(set(other) - set(_HARMLESS)) if isinstance(other, dict) else [str(other)]
+        if changed:
+            raise wrong(
+                folder, f"{key} sets {changed[0]} of the network in the place of {CONFIG}", f"write it into {CONFIG}"
+            )
+
+
+def _kept(settings: Mapping[str, Any], where: Path) -> int | None:
+    """How many dimensions of every vector are kept."""
+    kept = settings.get("truncate_dim")
+    if kept is None:
+        return None
+    if not isinstance(kept, int) or isinstance(kept, bool) or kept < 1:
+        raise wrong(where, f"truncate_dim = {kept!r} is no number of dimensions", _AGAIN)
+    return kept
 
 
 def _lowers(tokenizer: Tokenizer) -> bool:

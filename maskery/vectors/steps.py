@@ -69,6 +69,13 @@ def step_of(after: After) -> nn.Module:
     return step.requires_grad_(False)
 
 
+def first_of(width: int, kept: int) -> Dense:
+    """A step that keeps the first dimensions, and is never trained: a layer that everyone has."""
+    step = Dense(width, kept, bias=False, bend="identity")
+    step.load_state_dict({"linear.weight": torch.eye(kept, width)})
+    return step.requires_grad_(False)
+
+
 def width_after(width: int, steps: Iterable[nn.Module]) -> int:
     """How many dimensions come out; a step that takes another number than it gets is refused."""
     for number, step in enumerate(steps, 1):
