@@ -47,10 +47,17 @@ def path(name: str, value: object, form: str = "a path: a string or a pathlib.Pa
     """A path that a file system can hold."""
     plain = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(plain, str):
-        raise wrong(name, value, form)
+        raise wrong(name, value, form, unsaved(name, value, form))
     if not plain or "\0" in plain:
         raise ArgumentError(f"{name} is {plain!r}, which is no path", repair=f"give {name} as {form}")
     return Path(plain)
+
+
+def unsaved(name: str, value: object, form: str) -> str:
+    """The repair where a folder is needed and an object in memory was given; empty for what cannot be saved."""
+    if isinstance(value, type) or not callable(getattr(value, "save", None)):
+        return ""
+    return f'give {name} as {form}: write one with .save("my-folder") and give "my-folder"'
 
 
 def text(name: str, value: object) -> str:

@@ -87,6 +87,7 @@ class Batch:
 
     @property
     def size(self) -> int:
+        """B, the number of rows."""
         return int(self.ids.shape[0])
 
     @property
@@ -104,6 +105,7 @@ class Batch:
         return self.size + sum(self.views[each].size for each in names[: names.index(name)])
 
     def to(self, device: torch.device | str) -> Batch:
+        """The same on another device."""
         return _moved(self, device)
 
     def one(self, row: int) -> Batch:

@@ -43,6 +43,7 @@ class MaskeryError(Exception):
         super().__init__(self.text())
 
     def text(self) -> str:
+        """The lines that are printed."""
         lines = [self.cause if self.where is None else f"{self.where}: {self.cause}"]
         if self.repair:
             lines.append(f"  repair: {self.repair}")
@@ -116,7 +117,9 @@ class UnknownName(InputError):
 
     def __init__(self, kind: str, name: str, choices: Iterable[str], *, where: str | Path | None = None) -> None:
         self.kind, self.name, self.choices = kind, name, sorted(choices)
-        near = get_close_matches(name, self.choices, n=3, cutoff=0.5)
+        # A key without its table comes first: lr is training.lr.
+        inside = [each for each in self.choices if each.endswith(f".{name}")]
+        near = inside or get_close_matches(name, self.choices, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         super().__init__(f"unknown {kind} {name!r}", where=where, repair=f"{hint}choices: {', '.join(self.choices)}")
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 import typer
+from small_encoder import small_encoder
+from small_run import corpus_in
 
 import maskery
 from maskery import registry
@@ -148,6 +150,31 @@ def test_every_public_class_says_what_it_is_and_shows_its_use(name):
     code = "\n".join(line for line in inspect.cleandoc(example).splitlines())
     compile(code, name, "exec")
     assert "maskery." in code
+
+
+@pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isclass(getattr(maskery, name))])
+def test_every_public_member_of_a_class_is_explained(name):
+    """`help(maskery.Corpus)` has no bare line: methods and properties of ours say what they give."""
+    bare = []
+    for kind in getattr(maskery, name).__mro__:
+        for member, piece in vars(kind).items() if kind.__module__.startswith("maskery.") else ():
+            function = getattr(piece, "fget", None) or getattr(piece, "func", None) or getattr(piece, "__func__", piece)
+            if not member.startswith("_") and inspect.isfunction(function) and not function.__doc__:
+                bare.append(member)
+    assert not bare
+
+
+def test_what_is_open_is_printed_with_what_it_holds(tmp_path):
+    corpus = corpus_in(tmp_path)
+    place = str(corpus.path)
+    tokens, pieces = f"{corpus.counts['tokens']:,}", f"{corpus.vocabulary:,}"
+    assert repr(corpus) == (
+        f"Corpus({place!r}: {corpus.counts['documents']:,} documents, {tokens} tokens, {pieces} pieces)"
+    )
+    assert repr(corpus.tokenizer) == f"Tokenizer(WordPiece, {pieces} pieces)"
+    assert repr(maskery.Mixture([(corpus, 3)])) == f"Mixture({place + '=1'!r})"
+    encoder = maskery.Encoder(small_encoder())
+    assert repr(encoder) == f"Encoder(bert, {encoder.dimensions} dimensions, pool mean, {encoder.config.length} slots)"
 
 
 @pytest.mark.parametrize("name", [name for name in maskery.__all__ if inspect.isfunction(getattr(maskery, name))])

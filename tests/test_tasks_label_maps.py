@@ -207,6 +207,8 @@ def test_groups_in_terminal_json_page_and_python(place, run):
     at = next(number for number, line in enumerate(shown) if line.startswith("heuristic "))
     assert shown[at].split() == ["heuristic", "n", "accuracy", "95", "%", "from", "to"]
     assert [line.split()[:2] for line in shown[at + 1 : at + 3]] == [["overlap", "12"], ["subsequence", "12"]]
+    _, chinese, _ = run(*arguments, "--lang", "zh")
+    assert ["heuristic", "样本数", "accuracy", "95%", "下限", "上限"] in [line.split() for line in chinese.splitlines()]
     _, printed, _ = run(*arguments, "--json", "--html", "groups.html")
     groups = json.loads(printed)["groups"]
     assert list(groups) == ["heuristic", "heuristic,label"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datasets
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,7 +177,6 @@ def test_members_that_are_no_texts_are_refused(texts, cause):
         ({"a": 1}, "texts is of type dict"),
         ({"a", "b"}, "texts is of type set"),
         (np.array("a"), "texts is of type ndarray"),
-        (pd.DataFrame({"text": ["a"]}), "texts is of type DataFrame"),
     ],
 )
 def test_what_is_no_list_of_texts_is_refused(texts, cause):
@@ -188,6 +188,29 @@ def test_what_is_no_list_of_texts_is_refused(texts, cause):
 def test_whatever_yields_texts_is_a_list_of_them(make):
     given = make(TEXTS)
     assert COMPANY.encode(given) == pytest.approx(COMPANY.encode(TEXTS))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda texts: pd.DataFrame({"label": range(len(texts)), "text": texts}),
+        lambda texts: pd.DataFrame({"body": texts}),
+        lambda texts: datasets.Dataset.from_dict({"label": range(len(texts)), "text": texts}),
+        lambda texts: [{"text": text, "label": 1} for text in texts],
+        lambda texts: ({"body": text} for text in texts),
+    ],
+    ids=["frame", "one column", "dataset", "dicts", "generator"],
+)
+def test_the_column_of_texts_is_found_in_a_table(make):
+    assert COMPANY.encode(make(TEXTS)) == pytest.approx(COMPANY.encode(TEXTS))
+
+
+def test_a_table_that_does_not_say_which_column_is_meant_is_refused():
+    with pytest.raises(ArgumentError, match="texts has the columns a, b, and none is called text") as caught:
+        COMPANY.encode(pd.DataFrame({"a": ["x"], "b": ["y"]}))
+    assert 'texts["a"]' in caught.value.repair
+    with pytest.raises(ArgumentError, match="text 1 is NoneType"):
+        COMPANY.encode(pd.DataFrame({"text": ["x", None]}))
 
 
 def test_settings_that_cannot_be_are_refused(tmp_path):

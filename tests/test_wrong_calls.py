@@ -5,6 +5,7 @@ Nothing here may end in an AttributeError, a message of torch's or, worse, a res
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from small_run import corpus_in
 from small_task import examples_of, quiet
 
 import maskery
-from maskery.errors import MaskeryError
+from maskery.errors import InputError, MaskeryError, UnknownName
+from maskery.tasks.keys import as_tables
 
 
 class Things:
@@ -42,8 +44,14 @@ def _tuned(things, **arguments):
     return maskery.finetune(things.place / "m", out=things.place / "f", say=quiet, **arguments)
 
 
+def _started(things, given):
+    return maskery.pretrain(things.recipe, things.corpus, things.place / "p", start_from=given, say=quiet)
+
+
+TWO = {"a": "the cat", "b": "a mat"}
 ROW = {"text": "the cat", "label": "x"}
 FRAME = pd.DataFrame([ROW, {"text": "a mat", "label": "y"}])
+PAIRS = [("the cat", "a mat", 1.0), ("a cat", "the cat", 0.2), ("the mat", "a dog", 0.4), ("a", "the", 0.9)]
 CALLS = {
     # what it is called with -> (call, words of the error)
     "load None": (lambda t: maskery.load(None), "path is None"),
@@ -112,8 +120,21 @@ CALLS = {
     "encode bytes": (lambda t: t.encoder.encode(b"a"), "texts is b'a' (bytes)"),
     "encode numbers": (lambda t: t.encoder.encode([1, 2]), "text 0"),
     "encode with None": (lambda t: t.encoder.encode(["a", None]), "text 1"),
-    "encode table": (lambda t: t.encoder.encode(FRAME), "texts is of type DataFrame"),
-    "encode rows": (lambda t: t.encoder.encode([ROW]), "text 0 is dict"),
+    "encode table": (
+        lambda t: t.encoder.encode(pd.DataFrame([TWO])),
+        "texts has the columns a, b",
+    ),
+    "encode rows": (lambda t: t.encoder.encode([TWO]), "texts has the columns a, b"),
+    "encode a mixture": (lambda t: t.encoder.encode(["a", ROW]), "text 1 is dict"),
+    "finetune memory": (lambda t: maskery.finetune(t.model, train=FRAME, out=t.place / "f"), "model is of type Model"),
+    "finetune settings": (lambda t: _tuned(t, train=FRAME, settings=["epochs"]), "settings is of type list"),
+    "finetune setting": (lambda t: _tuned(t, train=FRAME, settings={3: 4}), "a key of settings is 3 (int)"),
+    "start_from": (lambda t: _started(t, t.model), "start_from is of type Model"),
+    "start_from number": (
+        lambda t: maskery.pretrain(t.recipe, t.corpus, t.place / "p", start_from=3),
+        "start_from is 3",
+    ),
+    "run of None": (lambda t: maskery.Run(None), "path is None"),
     "static": (lambda t: maskery.StaticEncoder(3), "vectors is 3 (int)"),
     "words load": (lambda t: maskery.WordVectors.load(None), "path is None"),
     "words vector": (lambda t: t.words.vector(3), "word is 3 (int)"),
@@ -202,6 +223,53 @@ def test_paths_are_taken_wherever_a_model_a_corpus_or_a_recipe_is(things, tmp_pa
     things.words.save(tmp_path / "w")
     assert maskery.explain.word_map(tmp_path / "w", ["a", "b", "c"], near=1).title
     assert maskery.StaticEncoder(tmp_path / "w").encode(["a"]).shape == (1, 3)
+
+
+def test_a_run_is_taken_wherever_the_path_of_its_folder_is(things, tmp_path):
+    tiny = {"training.steps": 1, "training.batch": 4, "training.length": 32, "model.max_length": 64}
+    run = maskery.pretrain(things.recipe.changed(tiny), things.corpus, tmp_path / "run", say=quiet)
+    assert os.fspath(run) == str(tmp_path / "run")
+    assert maskery.Run(str(tmp_path / "run")) == run
+    assert maskery.fill(run, "the [MASK]") == maskery.fill(tmp_path / "run", "the [MASK]")
+    assert maskery.load(run).tokenizer.vocabulary == things.corpus.vocabulary
+    assert maskery.explain.network(run).title
+    assert maskery.explain.curves(run).title == maskery.explain.curves([str(tmp_path / "run")]).title
+    again = maskery.pretrain(run.recipe, things.corpus, tmp_path / "again", start_from=run, say=quiet)
+    assert again.recipe == run.recipe
+
+
+def test_a_model_in_memory_makes_vectors_as_its_folder_does(things):
+    vectors = maskery.Encoder(things.model, pool="mean", say=quiet).encode(["the cat"])
+    assert vectors == pytest.approx(things.encoder.encode(["the cat"]), abs=1e-5)
+    judged = [maskery.evaluate(each, PAIRS, task="sts", say=quiet) for each in (things.model, things.place / "m")]
+    assert judged[0].metrics == pytest.approx(judged[1].metrics, abs=1e-3)
+
+
+@pytest.mark.parametrize("call", ["finetune memory", "start_from"])
+def test_where_a_folder_is_needed_a_model_in_memory_is_to_be_saved(things, call):
+    with pytest.raises(MaskeryError) as caught:
+        CALLS[call][0](things)
+    assert 'write one with .save("my-folder")' in caught.value.repair
+    with pytest.raises(MaskeryError, match="of type Model") as caught:
+        maskery.Classifier(things.model).fit(["a", "b"], [0, 1])
+    assert '.save("my-folder")' in caught.value.repair
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [({"lr": 1e-4}, "training.lr"), ({"length": 16}, "rows.length"), ({"training": {"lrr": 1}}, "training.lr")],
+)
+def test_a_setting_in_the_wrong_place_is_told_its_own(things, settings, hint):
+    with pytest.raises(UnknownName, match=r"unknown key of task\.toml") as caught:
+        _tuned(things, train=FRAME, settings=settings)
+    assert caught.value.repair.startswith(f"did you mean {hint}")
+
+
+def test_settings_with_dots_are_those_in_tables():
+    tables = {"epochs": 2, "rows": {"length": 16}, "columns": {"map": {"a.b": "c"}}}
+    assert as_tables({"epochs": 2, "rows.length": 16, "columns.map": {"a.b": "c"}}) == as_tables(tables) == tables
+    with pytest.raises(InputError, match=r"head\.loss is a key of the table head, and head is given as a value"):
+        as_tables({"head": 3, "head.loss": "auto"})
 
 
 def test_numbers_of_numpy_are_numbers(things):

@@ -67,10 +67,12 @@ class Model(nn.Module):
 
     @property
     def heads(self) -> Mapping[str, nn.Module]:
+        """The heads by the names of what they answer, such as masked_token."""
         return dict(self.head_modules.items())
 
     @property
     def config(self) -> Shape:
+        """The shape of the network: layers, width, heads, positions and the rest."""
         return self.network.shape
 
     @property
@@ -179,6 +181,7 @@ class Model(nn.Module):
         )
 
     def parameters_by_part(self) -> dict[str, int]:
+        """How many parameters each part has; `total` is that of all, shared ones counted once."""
         return parameters_by_part(self.network, self.heads, self.generator)
 
     def answering(self, question: str) -> Model:

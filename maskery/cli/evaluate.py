@@ -195,7 +195,10 @@ def show_groups(judgement: Judgement) -> None:
     from maskery.tasks.judge.words import figure_text
 
     for by in judgement.groups:
-        heads, lines = group_lines(judgement, by)
+        (column, *heads), lines = group_lines(judgement, by)
         print_table(
-            [heads, *([each if isinstance(each, str) else figure_text(each) for each in line] for line in lines)]
+            [
+                [column, *map(phrases().name, heads)],
+                *([each if isinstance(each, str) else figure_text(each) for each in line] for line in lines),
+            ]
         )

@@ -100,8 +100,9 @@ def finetune(
     began = time.monotonic()
     from maskery.cli.output import say
     from maskery.cli.task_results import answer_test, emit, show
-    from maskery.cli.task_settings import keys_of, nested
+    from maskery.cli.task_settings import keys_of
     from maskery.tasks.own_loss import taken_loss
+    from maskery.train.options import nested
 
     require_sources(data, train, dev, test, processor)
     plan = plan_of(truncate, seeds, curve, adapt, budget)
@@ -165,8 +166,8 @@ def require_room(model: str, out: Path, resume: bool, task: str | None, keys: Ma
 
 def _read(keys: Mapping[str, Any], task: str | None, paths: Mapping[str, Path | None], processor: str | None) -> Splits:
     from maskery.cli.output import say
-    from maskery.cli.task_settings import nested
     from maskery.tasks.finetune import read_splits
+    from maskery.train.options import nested
 
     splits = read_splits(nested(keys), task=task, processor=processor, **paths)
     found = splits.train.task

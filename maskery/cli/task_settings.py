@@ -7,8 +7,9 @@ from typing import Any
 
 from maskery.errors import InputError, UnknownName
 from maskery.tasks.finetune import made_config
+from maskery.tasks.keys import WHOLE, known_keys
 from maskery.tasks.settings import TaskConfig
-from maskery.train.options import flat
+from maskery.train.options import flat, nested
 
 FLAGS = {
     "epochs": "--epochs",
@@ -48,23 +49,9 @@ SETTLED = {
 """Keys that --set does not settle, and what does."""
 
 
-def nested(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """{"rows.length": 64} -> {"rows": {"length": 64}}"""
-    found: dict[str, Any] = {}
-    for key, value in keys.items():
-        *tables, last = key.split(".")
-        inside = found
-        for table in tables:
-            inside = inside.setdefault(table, {})
-        inside[last] = value
-    return found
-
-
 def keys_of(settings: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
     """--set and named flags as dotted keys; unknown ones, and those that are settled otherwise, are refused."""
-    whole = ("columns.map",)
-    known = flat(TaskConfig(task="classify").model_dump(), whole=whole)
-    given = flat(settings, whole=whole)
+    known, given = known_keys(), flat(settings, whole=WHOLE)
     for key in given:
         top = key if key in SETTLED else key.partition(".")[0]
         if top in SETTLED:

@@ -104,9 +104,9 @@ def _train(
 ) -> None:
     from maskery.cli.live_task import watching_encoder
     from maskery.cli.output import emit_json, say, tell
-    from maskery.cli.task_settings import nested
     from maskery.files import require_writable
     from maskery.tasks.folder import TaskFolder
+    from maskery.train.options import nested
     from maskery.vectors.learn.folder import WRITER
     from maskery.vectors.learn.run import train_encoder
     from maskery.vectors.learn.settings import learn_config

@@ -80,6 +80,9 @@ class Mixture:
         self.names = unique_ends([part.path for part in self.parts])
         self.weights = whole_weights(weights, self.names) if weights else None
 
+    def __repr__(self) -> str:
+        return f"Mixture({self.path!r})"
+
     def __reduce__(self) -> tuple[Callable[..., Mixture], tuple[list[Any]]]:
         """Another process opens the folders itself."""
         if self.weights is None:
@@ -103,42 +106,52 @@ class Mixture:
 
     @property
     def vocabulary(self) -> int:
+        """Pieces of the tokenizer that all parts share."""
         return self.parts[0].vocabulary
 
     @property
     def specials(self) -> Specials:
+        """The special tokens' numbers."""
         return self.parts[0].specials
 
     @property
     def tokenizer(self) -> Tokenizer:
+        """What made the tokens of all parts."""
         return self.parts[0].tokenizer
 
     @property
     def pairs(self) -> bool:
+        """Whether documents are pairs, each of a source and its target."""
         return all(part.pairs for part in self.parts)
 
     @property
     def target_vocabulary(self) -> int:
+        """Pieces of the second texts' own tokenizer; 0: they are written like the first, or there are none."""
         return self.parts[0].target_vocabulary
 
     @property
     def target_specials(self) -> Specials:
+        """The special tokens' numbers in the second texts of pairs."""
         return self.parts[0].target_specials
 
     @property
     def target_tokenizer(self) -> Tokenizer:
+        """What made the tokens of the second texts of pairs."""
         return self.parts[0].target_tokenizer
 
     @cached_property
     def tokens(self) -> Joined:
+        """Token ids, the parts end to end."""
         return Joined([part.tokens for part in self.parts])
 
     @cached_property
     def flags(self) -> Joined:
+        """A byte of flags for each token, the parts end to end."""
         return Joined([part.flags for part in self.parts])
 
     @cached_property
     def facts(self) -> CorpusFacts:
+        """Vocabulary, special tokens and frequencies of all parts: what corruption draws random tokens by."""
         return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
 
     def documents(self, split: str = "train") -> NDArray[np.int64]:
@@ -147,6 +160,7 @@ class Mixture:
         return np.concatenate([part.documents(split) + start for part, start in zip(self.parts, first, strict=False)])
 
     def verify(self) -> None:
+        """Read every file of every part and compare it with its checksum."""
         for part in self.parts:
             part.verify()
 

@@ -97,6 +97,10 @@ class Corpus:
         self.heldout = np.array(self._map("heldout.bin", np.dtype(np.uint8)), dtype=bool)
         self._check_shapes()
 
+    def __repr__(self) -> str:
+        documents, tokens = self.counts["documents"], self.counts["tokens"]
+        return f"Corpus({str(self.path)!r}: {documents:,} documents, {tokens:,} tokens, {self.vocabulary:,} pieces)"
+
     @classmethod
     def open(cls, path: str | Path) -> Corpus:
         """Open a folder; sizes are checked, contents are not (`verify` does)."""
@@ -111,11 +115,13 @@ class Corpus:
 
     @property
     def counts(self) -> dict[str, int]:
+        """How many tokens, words, sentences and documents there are, and what else was counted."""
         counts: dict[str, int] = self.manifest["counts"]
         return counts
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
+        """What made the tokens."""
         return Tokenizer.load(self.path)
 
     @property
@@ -125,6 +131,7 @@ class Corpus:
 
     @property
     def target_tokenizer(self) -> Tokenizer:
+        """What made the tokens of the second texts of pairs."""
         return self.tokenizer.of_targets
 
     @cached_property
@@ -139,6 +146,7 @@ class Corpus:
 
     @cached_property
     def facts(self) -> CorpusFacts:
+        """Vocabulary, special tokens and frequencies: what corruption draws random tokens by."""
         return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
 
     def documents(self, split: str = "train") -> NDArray[np.int64]:

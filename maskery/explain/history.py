@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +15,8 @@ from numpy.typing import NDArray
 from maskery import arguments
 from maskery.errors import InputError
 from maskery.train.folder import STATE, RunFolder
-from maskery.train.run import Run
 
-Source = str | Path | Run
+Source = str | os.PathLike[str]
 """A run: its folder's path, or what `maskery.pretrain` gave."""
 Column = NDArray[np.float64]
 
@@ -67,13 +67,10 @@ X_AXES: dict[str, Callable[[History], Column]] = {
 def histories(runs: Source | Sequence[Source]) -> list[History]:
     """One or several runs; what is no run folder is refused."""
     form = "a Run, the path of a run folder, or a list of them"
-    given = [runs] if isinstance(runs, (str, Path, Run)) else arguments.items("runs", runs, form)
+    given: list[Any] = [runs] if isinstance(runs, str | os.PathLike) else arguments.items("runs", runs, form)
     if not given:
         raise InputError("no run is given", repair="give the folder of a run")
-    paths = [
-        each.path if isinstance(each, Run) else arguments.path(f"runs[{number}]", each, form)
-        for number, each in enumerate(given)
-    ]
+    paths = [arguments.path(f"runs[{number}]", each, form) for number, each in enumerate(given)]
     names = distinct_names(paths)
     return [_history(name, path) for name, path in zip(names, paths, strict=True)]
 

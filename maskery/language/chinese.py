@@ -238,6 +238,7 @@ CHINESE: dict[str, str] = {
     "training": "训练",
     "no answer": "无答案",
     "examples": "样本数",
+    "n": "样本数",
     "seeds": "种子",
     "mean": "均值",
     "sd": "标准差",

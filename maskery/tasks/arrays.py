@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from maskery import arguments
 from maskery.errors import ArgumentError
 from maskery.records import is_table, rows_of
 
@@ -98,6 +99,7 @@ def folder_of(model: Any) -> str:
     if not isinstance(model, str | os.PathLike):
         raise ArgumentError(
             f"model is of type {type(model).__name__}, not a folder",
-            repair='Classifier("folder of a pretrained model")',
+            repair=arguments.unsaved("model", model, "the path of a model or run folder")
+            or 'Classifier("folder of a pretrained model")',
         )
     return os.fspath(model)

@@ -288,6 +288,7 @@ class Classifier(ClassifierMixin, TextEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Train on texts X and their classes y, two or more of them."""
         given = _targets(y, self)
         _multiclass.check_classification_targets(given)
         classes, number = np.unique(given, return_inverse=True)
@@ -330,6 +331,7 @@ class Regressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Train on texts X and a number y for each."""
         given = _targets(y, self)
         try:
             scores = given.astype(np.float64)
@@ -344,6 +346,7 @@ class Regressor(RegressorMixin, TextEstimator):  # type: ignore[misc]
         return self._tuned(X, scores.tolist(), ())
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """A number for each."""
         return np.array(self._predicted(X).answers, dtype=np.float64)
 
     def _recall(self, facts: Mapping[str, Any], folder: Path) -> None:

@@ -23,7 +23,7 @@ from maskery import arguments, files
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
-from maskery.errors import ArgumentError, ArgumentTypeError, InputError
+from maskery.errors import ArgumentError, ArgumentTypeError, InputError, UnknownName
 from maskery.records import Records
 from maskery.tasks.adapt import adapt
 from maskery.tasks.copies import FILE as COPIES
@@ -33,6 +33,7 @@ from maskery.tasks.examples import Example, Examples
 from maskery.tasks.folder import FINETUNE, TaskFolder, require_kind
 from maskery.tasks.judge.measure import Judgement
 from maskery.tasks.judging import Repeated, read_judgement, read_repeated
+from maskery.tasks.keys import as_tables, known_keys
 from maskery.tasks.model import classes_of
 from maskery.tasks.own_loss import OwnLoss, require_loss, taken_loss
 from maskery.tasks.plan import FILE as PLAN
@@ -76,6 +77,10 @@ class TaskRun:
     model: Answering
     judgement: Judgement | None
     """On the development set, where there was one."""
+
+    def __fspath__(self) -> str:
+        """A run stands wherever the path of its folder may."""
+        return str(self.path)
 
     @property
     def repeated(self) -> Repeated:
@@ -155,11 +160,13 @@ def made_config(values: Mapping[str, Any]) -> TaskConfig:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise UnknownName("key of task.toml", where, known_keys()) from None
         raise InputError(first["msg"], where=where, repair=f"leave out {where}, or see the guide of finetune") from None
 
 
 def finetune(
-    model: str | Path,
+    model: str | os.PathLike[str],
     *,
     out: str | Path,
     task: str | None = None,
@@ -180,12 +187,12 @@ def finetune(
 
     `train`, `dev`, `test`: each the path of a file, a pandas DataFrame, a `datasets.Dataset`, a list or generator of
     dicts, or `Examples`. `data` has all of them: the path of a folder, a `DatasetDict` or another dict by split.
-    `settings` are the tables of task.toml as nested values: {"epochs": 2, "training": {"lr": 2e-5}}; head.loss may be a
-    function. `plan`: what is trained besides or before, such as `Plan(seeds=3)`. `watching` is told of every update.
+    `settings` are keys of task.toml, {"epochs": 2, "training": {"lr": 2e-5}} or {"training.lr": 2e-5}; head.loss may be
+    a function. `plan`: what is trained besides or before, such as `Plan(seeds=3)`. `watching` is told of every update.
     """
     began = time.monotonic()
-    given, own = taken_loss(settings or {}, say)
-    _require_able(model, out, resume)
+    given, own = taken_loss(as_tables(settings or {}), say)
+    model = _require_able(model, out, resume)
     with in_python(SETTINGS):
         splits = _splits({"train": train, "dev": dev, "test": test}, given, task, data, processor)
     return learn(model, splits, given, out, plan or Plan(), began, resume=resume, say=say, watching=watching, own=own)
@@ -290,13 +297,15 @@ def _with_cuts(plan: Plan, config: TaskConfig, work: Work) -> Plan:
     return plan
 
 
-def _require_able(model: str | Path, out: str | Path, resume: bool) -> None:
-    """What is no model, or no place for a run, is told before anything is read: at `out` is a fine-tuning that was
-    begun, or nothing."""
-    locate(arguments.path("model", model, "the path of a model or run folder"))
+def _require_able(model: str | os.PathLike[str], out: str | Path, resume: bool) -> Path:
+    """The model's path. What is no model, or no place for a run, is told before anything is read: at `out` is a
+    fine-tuning that was begun, or nothing."""
+    found = arguments.path("model", model, "the path of a model or run folder")
+    locate(found)
     out = arguments.path("out", out, "the path of the run folder to write")
     if occupied(out, resume) and (TaskFolder(out).begun or not (out / PLAN).is_file()):
         require_kind(TaskFolder(out), FINETUNE)
+    return found
 
 
 def _splits(

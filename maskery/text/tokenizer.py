@@ -84,6 +84,9 @@ class Tokenizer:
         self.vocabulary = numbers.size(rust, where)
         numbers.require_unknown(rust, where)
 
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.kind}, {self.vocabulary:,} pieces)"
+
     @classmethod
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
         """From the text of a tokenizer.json."""
@@ -176,6 +179,7 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
+        """SHA-256 of `json`: equal tokenizers have the same."""
         return sha256(self.json.encode()).hexdigest()
 
     @cached_property
@@ -266,10 +270,12 @@ class Tokenizer:
         return {*self.names.values(), *(token.content for token in found)}
 
     def id(self, piece: str) -> int | None:
+        """The number of a piece; None: the vocabulary does not have it."""
         return self._marked.token_to_id(piece)
 
     @property
     def kind(self) -> str:
+        """WordPiece, BPE, Unigram or WordLevel."""
         return type(self._marked.model).__name__
 
     @cached_property

@@ -21,7 +21,7 @@ LOGGERS: Registry[Callable[[], Logger]] = Registry("logger", {"tensorboard": "ma
 
 
 class Logger(Protocol):
-    """Who else is told of a run's progress. A subclass may leave out what it has no use for.
+    """Is called while a run is trained, such as a service for metrics. A subclass may leave out what it has no use for.
 
     class Printer(maskery.Logger):
         def log(self, update, line):

@@ -87,6 +87,24 @@ def flat(settings: Mapping[str, Any], prefix: str = "", whole: Collection[str] =
     return found
 
 
+def nested(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """{"rows.length": 64} -> {"rows": {"length": 64}}"""
+    found: dict[str, Any] = {}
+    for key, value in keys.items():
+        *tables, last = key.split(".")
+        inside = found
+        for number, table in enumerate(tables):
+            inside = inside.setdefault(table, {})
+            if not isinstance(inside, dict):
+                name = ".".join(tables[: number + 1])
+                raise InputError(
+                    f"{key} is a key of the table {name}, and {name} is given as a value",
+                    repair=f"give {name} as a table, or leave out {key}",
+                )
+        inside[last] = value
+    return found
+
+
 def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Tables as dotted keys, except those that replace the recipe's own."""
     return flat(settings, whole=override_layer(settings).whole)

@@ -50,19 +50,29 @@ class Run:
 
     run = maskery.pretrain("bert", "my-corpus", "my-run")
     run.metrics[-1]["loss"], run.recipe.training.steps, run.model()
+    maskery.fill(run, "The [MASK] sat.")                  # a run stands wherever the path of its folder may
     """
 
     path: Path
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", arguments.path("path", self.path, "the path of a run folder"))
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     @property
     def metrics(self) -> list[dict[str, Any]]:
+        """What was logged at each update, in order: step, loss, lr and the rest."""
         return list(RunFolder(self.path).metrics())
 
     @property
     def recipe(self) -> Recipe:
+        """The recipe it was trained by, complete."""
         return RunFolder(self.path).recipe
 
     def model(self) -> Model:
+        """The trained model, opened: `maskery.load` of the folder."""
         return load(self.path)
 
 
@@ -76,7 +86,7 @@ def pretrain(
     out: str | Path,
     resume: bool = False,
     *,
-    start_from: str | Path | None = None,
+    start_from: str | os.PathLike[str] | None = None,
     allow_pickle: bool = False,
     workers: int = 0,
     loggers: Sequence[Logger] = (),
@@ -95,7 +105,8 @@ def pretrain(
     require_memory(recipe, corpus.vocabulary, corpus.target_vocabulary, sharded=fsdp)
     corpus.verify()
     machine.prepare()
-    source = None if start_from is None else str(_source(Path(start_from)))
+    begin = None if start_from is None else arguments.path("start_from", start_from, "the path of a model folder")
+    source = None if begin is None else str(_source(begin))
     with joined(say) as ranks, _held(folder.path, ranks, resume):
         say = say if ranks.first else said_nowhere
         recipe = _with_precision(recipe, folder, ranks, resume, say)

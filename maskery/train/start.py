@@ -35,7 +35,7 @@ def pretrain(
     length: int | None = None,
     seed: int | None = None,
     as_published: bool = False,
-    start_from: str | Path | None = None,
+    start_from: str | os.PathLike[str] | None = None,
     allow_pickle: bool = False,
     workers: int = 0,
     loggers: Sequence[Logger] = (),

@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from maskery.checkpoint.model import Model
 from maskery.errors import ArgumentError, InputError
 from maskery.model.products import Products
 from maskery.train import machine
@@ -70,7 +71,7 @@ class Encoder:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | VectorModel,
+        path: str | os.PathLike[str] | Model | VectorModel,
         *,
         pool: str | Sequence[str] | None = None,
         length: int | None = None,
@@ -83,10 +84,14 @@ class Encoder:
         GPU where there is one, unless it is said. `arithmetic` is float32 for a folder, and plain for a model that is
         given, since that may be in training."""
         self.say = say
-        self.arithmetic = check_arithmetic(arithmetic or ("plain" if isinstance(path, VectorModel) else "float32"))
+        self.arithmetic = check_arithmetic(arithmetic or ("plain" if isinstance(path, nn.Module) else "float32"))
         self.made = opened(path, pool, length, device, allow_pickle, say)
         self.ranges: NDArray[np.float32] | None = None
         """(2,D) the ranges of int8: taken from the first vectors that are asked for in it, or set by you."""
+
+    def __repr__(self) -> str:
+        pool, slots, family = " and ".join(self.config.pool), self.config.length, self.made.model.family
+        return f"Encoder({family}, {self.dimensions} dimensions, pool {pool}, {slots} slots)"
 
     @cached_property
     def products(self) -> Products | None:
@@ -104,10 +109,12 @@ class Encoder:
 
     @property
     def config(self) -> VectorsConfig:
+        """How vectors are made: poolings, the longest row, prompts."""
         return self.made.config
 
     @property
     def dimensions(self) -> int:
+        """D, the numbers in a vector."""
         return self.made.dimensions
 
     def encode(
@@ -125,9 +132,9 @@ class Encoder:
             encoder.encode(frame["text"])
 
         `texts`: one text, a list, an array, a generator, or a column of a table (a Series, one of a
-        `datasets.Dataset`). `prompt` is a name of the folder's prompts; `dimensions` keeps so
-        many of the first; `normalize` brings them to length 1 after that. `progress` shows a bar, or is called with
-        how many texts have become vectors since it was called before."""
+        `datasets.Dataset`); of a whole table or of dicts the column `text`, or the only one. `prompt` is a name of the
+        folder's prompts; `dimensions` keeps the first ones only; `normalize` brings vectors to length 1 after that.
+        `progress` shows a bar, or is called with the number of texts that were encoded since the last call."""
         given = [texts] if isinstance(texts, str) else require_texts(texts)
         check_precision(precision)
         self.require_dimensions(dimensions)
@@ -226,6 +233,7 @@ class Encoder:
         return self.config.prompts[name]
 
     def require_dimensions(self, dimensions: int | None) -> None:
+        """Refuse to keep more dimensions than there are, or none."""
         if dimensions is not None and not 1 <= dimensions <= self.dimensions:
             raise ArgumentError(f"{dimensions} dimensions of {self.dimensions}", repair="at least 1, at most all")
 

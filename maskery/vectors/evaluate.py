@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from maskery import arguments
+from maskery.checkpoint.model import Model
 from maskery.errors import ArgumentError, UnknownName
 from maskery.tasks.examples import TASKS, Examples
 from maskery.tasks.finetune import say_on_stderr
@@ -34,7 +35,7 @@ Say = Callable[[str], None]
 
 
 def evaluate(
-    model: AnyTask | Encodes,
+    model: AnyTask | Encodes | Model,
     data: Any,
     *,
     task: str | None = None,
@@ -60,7 +61,7 @@ def evaluate(
             raise ArgumentError(
                 f"map and by belong to fine-tuned models, not to task={task!r}", repair="leave them out"
             )
-        encoder = Encoder(model, say=say) if isinstance(model, str | os.PathLike) else model
+        encoder = Encoder(model, say=say) if isinstance(model, str | os.PathLike | Model) else model
         return evaluate_vectors(encoder, str(task), data)  # type: ignore[arg-type]
     made = task_of(model)
     if task not in (None, made.config.task):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from maskery import arguments
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
+from maskery.checkpoint.model import Model
 from maskery.errors import ArgumentError, UnknownName
 from maskery.tasks.framing.frame import longest_row
 from maskery.train import machine
@@ -25,7 +26,7 @@ Say = Callable[[str], None]
 
 
 def opened(
-    path: str | os.PathLike[str] | VectorModel,
+    path: str | os.PathLike[str] | Model | VectorModel,
     pool: str | Sequence[str] | None,
     length: int | None,
     device: str | torch.device | None,
@@ -37,10 +38,13 @@ def opened(
     for name in names or ():
         if name not in POOLINGS:
             raise UnknownName("pooling", str(name), POOLINGS)
-    form = "the path of a model or encoder folder"
-    made = (
-        path if isinstance(path, VectorModel) else _read(arguments.path("path", path, form), names, allow_pickle, say)
-    )
+    if isinstance(path, VectorModel):
+        made = path
+    elif isinstance(path, Model):
+        made = _pooled(path, "Model", pool, say)
+    else:
+        form = "a Model, or the path of a model or encoder folder"
+        made = _read(arguments.path("path", path, form), names, allow_pickle, say)
     changes: dict[str, Any] = {}
     if names is not None and names != made.config.pool:
         changes["pool"] = names
@@ -50,7 +54,7 @@ def opened(
         changes["length"] = arguments.count("length", length)
     if changes:
         made = made.changed(_changed(made.config, changes))
-    if device is not None or not isinstance(path, VectorModel):
+    if device is not None or not isinstance(path, VectorModel | Model):
         made.to(_device(device))
     return made.eval()
 
@@ -67,10 +71,15 @@ def _read(path: Path, pool: tuple[str, ...] | None, allow_pickle: bool, say: Say
     model = load(path, allow_pickle=allow_pickle)
     if model.note:
         say(f"{path}: {model.note}")
+    return _pooled(model, str(path), pool, say)
+
+
+def _pooled(model: Model, name: str, pool: str | Sequence[str] | None, say: Say) -> VectorModel:
+    """A model that says nothing of vectors: pooled by the mean, which is told where nothing else was asked for."""
     most = longest_row(model)
     length = USUAL if most is None else min(USUAL, most)
     if pool is None:
-        say(f"{path} does not say how slots are pooled: the mean over them is taken, of at most {length} slots")
+        say(f"{name} does not say how slots are pooled: the mean over them is taken, of at most {length} slots")
     return VectorModel(model, VectorsConfig(pool=("mean",), length=length))
 
 

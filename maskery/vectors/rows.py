@@ -19,6 +19,7 @@ from maskery.errors import ArgumentError, InputError
 from maskery.model.layout import layout_of
 from maskery.model.products import Products
 from maskery.model.stack import Inputs
+from maskery.records import is_table, rows_of
 from maskery.rows.ragged import EndToEnd
 from maskery.tasks.framing.frame import Frame
 from maskery.text.tokenizer import Tokenizer
@@ -28,6 +29,8 @@ SLOTS, MANY = 64, 512
 code for each number that it meets, and keeps it: that is time, and memory that grows with the number of texts."""
 _LONG = 16
 """Characters a slot beyond which a text is tokenised only as far as it is read."""
+TEXT = "text"
+"""The column that is read of a table with several."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -51,22 +54,41 @@ class TextRows(EndToEnd):
 
 
 def require_texts(texts: Any) -> list[str]:
-    """Refuse what is no list of texts, with the number of the one to blame."""
+    """Refuse what is no list of texts, with the number of the one to blame. Of a table or of rows, their column of
+    texts."""
+    texts = _column(texts)
     flat = len(getattr(texts, "shape", (0,))) == 1  # a table's members are columns, their names, or rows
     if isinstance(texts, bytes | bytearray | Mapping | Set) or not isinstance(texts, Iterable) or not flat:
         repair = 'texts.decode("utf-8")' if isinstance(texts, bytes | bytearray) else "encode([text, ...])"
-        repair = repair if flat else 'one column of the table: texts["text"]'
         raise arguments.wrong("texts", texts, "a text or a list of texts", repair)
     found = list(texts)
     for number, text in enumerate(found):
         if not isinstance(text, str):
             raise ArgumentError(
                 f"text {number} is {type(text).__name__} ({str(text)[:40]}), not a string",
-                repair='one column of the rows: [row["text"] for row in texts]'
-                if isinstance(text, Mapping)
-                else "give strings alone; an empty one is a text, too",
+                repair="give strings alone; an empty one is a text, too",
             )
     return found
+
+
+def _column(texts: Any) -> Any:
+    """The column `text` of a table, or its only one; of rows likewise. What is neither stays as it is."""
+    if not is_table(texts):
+        flat = len(getattr(texts, "shape", (0,))) == 1
+        if isinstance(texts, bytes | bytearray | Mapping | Set) or not isinstance(texts, Iterable) or not flat:
+            return texts
+        texts = list(texts)
+        if not texts or not all(isinstance(each, Mapping) for each in texts):
+            return texts
+    found = list(rows_of("texts", texts))
+    names = list(dict.fromkeys(name for row in found for name in row))
+    name = TEXT if TEXT in names else names[0] if len(names) == 1 else None
+    if found and name is None:
+        raise ArgumentError(
+            f"texts has the columns {', '.join(names)}, and none is called {TEXT}",
+            repair=f'give one column of them: texts["{names[0]}"] of a table, [row["{names[0]}"] for row in rows]',
+        )
+    return [row.get(str(name)) for row in found]
 
 
 def rows_of_texts(tokenizer: Tokenizer, frame: Frame, texts: Sequence[str], length: int, prompt: str = "") -> TextRows:

@@ -97,6 +97,7 @@ class WordVectors:
 
     @property
     def width(self) -> int:
+        """D, the numbers in a vector."""
         return int(self.matrix.shape[1])
 
     @cached_property
