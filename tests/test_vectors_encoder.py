@@ -100,6 +100,7 @@ def test_prompts_are_put_in_front():
     ]:
         assert found == pytest.approx(plain.encode([PROMPTS[name] + text for text in TEXTS]), abs=1e-6)
     assert (plain.encode_query(TEXTS) == plain.encode(TEXTS)).all()
+    assert np.array_equal(plain.encode(TEXTS, prompt="document"), plain.encode(TEXTS)), "a name that all folders have"
     with pytest.raises(ArgumentError, match="no prompt is called 'passage'"):
         encoder.encode(TEXTS, prompt="passage")
 

@@ -43,6 +43,8 @@ from maskery.vectors.settings import VectorsConfig
 from maskery.vectors.similarity import similarity, unit
 from maskery.vectors.steps import Normalize, step_of
 
+ALWAYS = ("query", "document")
+"""Names that every folder has for sentence-transformers; their text may be empty."""
 BATCHES = 2
 """What so many would take may lie in pieces before all of it is given back: to take it anew costs time."""
 Told = Callable[[int], None]
@@ -225,7 +227,7 @@ class Encoder:
     def prompt_text(self, name: str | None) -> str:
         """The text of a prompt; None: of the one that is used where none is asked for."""
         name = self.config.prompt if name is None else name
-        if name is None:
+        if name is None or (name in ALWAYS and name not in self.config.prompts):
             return ""
         if name not in self.config.prompts:
             known = ", ".join(self.config.prompts) or "none"
