@@ -11,6 +11,7 @@ from networks import model_of
 from small_task import of_two_classes, write_tsv
 
 from maskery.cli import live_task, main
+from maskery.cli.called import program
 from maskery.cli.run_classifier import translated
 from maskery.errors import InputError
 
