@@ -11,6 +11,7 @@ from networks import model_of
 from small_task import of_two_classes, write_tsv
 
 from maskery.cli import live_task, main
+from maskery.cli.called import program
 from maskery.cli.run_classifier import translated
 from maskery.errors import InputError
 
@@ -53,7 +54,7 @@ def test_a_folder_gives_a_measured_model(place, run, tmp_path):
     assert (out / "eval_results.txt").read_text().splitlines() == [line.strip() for line in block[1:5]]
     assert f"report: {out / 'report.html'}" in printed
     assert (out / "report.html").is_file()
-    assert f"next: maskery predict {out} FILE" in told
+    assert f"next: {program()} predict {out} FILE" in told
     assert "train.tsv: label = column 1 (by its values)" in told
     assert told.count(": dev: accuracy ") == 2, "one line after each epoch"
     assert "tokens/s" in told

@@ -11,6 +11,7 @@ import torch
 import transformers
 from networks import model_of
 from oracle import make, same_bits, weights
+from small_task import family_model, quiet, task_model
 
 from maskery.checkpoint.load import load
 from maskery.cli import main
@@ -97,6 +98,22 @@ def test_export_writes_what_hugging_face_opens(capsys, tmp_path):
     assert (
         "something is there already" in run(capsys, "export", tmp_path / "model", "--out", tmp_path / "out", code=2).err
     )
+
+
+def test_export_refuses_to_lose_the_head_of_a_task(capsys, tmp_path):
+    family_model(tmp_path / "base", "bert")
+    task_model(load(tmp_path / "base"), "classify", read={"pool": "mean"}).save(tmp_path / "run", quiet)
+    arguments = ["export", tmp_path / "run", "--out", tmp_path / "out"]
+    told = run(capsys, *arguments, code=2).err
+    assert "the head of the task is in task.safetensors" in told
+    assert "--out NAME.onnx writes the model with its head" in told
+    assert not (tmp_path / "out").exists()
+    run(capsys, *arguments, "--head", "none")
+    assert same_bits(weights(tmp_path / "run"), weights(tmp_path / "out"))
+    assert "--head chooses" in run(capsys, *arguments, "--head", "masked_token", code=2).err
+    task_model(load(tmp_path / "base"), "classify").save(tmp_path / "own", quiet)
+    run(capsys, "export", tmp_path / "own", "--out", tmp_path / "whole")
+    transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "whole")
 
 
 def test_export_refuses_what_a_family_cannot_hold(capsys, tmp_path):

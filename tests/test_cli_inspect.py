@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,13 +10,16 @@ import torch
 from chance import share_is
 from tiny import build
 
+import maskery
 from maskery import inspection
 from maskery.cli import main
+from maskery.cli.inspect import _PLANNED
 from maskery.edit import Edit
 from maskery.explain.flow import equal_layers, flow_of
 from maskery.explain.sights import REMEMBERED
 from maskery.feed import Feed
 from maskery.inspection import measure, visits
+from maskery.language import phrases
 from maskery.model.config import VISIBILITIES
 from maskery.recipes.recipe import names, recipe
 from maskery.recipes.sight import HIDES_THE_NEXT
@@ -116,6 +120,18 @@ def test_what_the_plan_had_to_do_is_told_in_words(corpus, capsys):
     err = capsys.readouterr().err
     assert re.search(r"rows of 32 slots, over the whole plan: [\d,]+ documents? cut into shorter rows on purpose", err)
     assert "_" not in err
+
+
+def test_every_count_of_a_plan_has_its_words_in_both_languages():
+    rows = Path(maskery.__file__).parent / "rows"
+    source = "\n".join(path.read_text(encoding="utf-8") for path in rows.glob("*.py"))
+    names = set(re.findall(r"""(?:\.count\(|counts\[|skipped\[)"(\w+)\"""", source))
+    names |= set(re.findall(r"skipped, (\w+)=", source))
+    assert {"long_sentences", "empty_documents", "left_out_sentences"} <= names
+    assert names - {"rows", "tokens"} <= _PLANNED.keys()
+    for sentence in [each for both in _PLANNED.values() for each in both]:
+        line = f"rows of 32 slots, over the whole plan: 1,234 {sentence}"
+        assert re.search(r"：1,234 [\u4e00-\u9fff]", phrases("zh").line(line)), sentence
 
 
 def test_a_recipe_without_corruption(corpus, capsys):

@@ -6,11 +6,16 @@ import re
 import pytest
 from networks import model_of
 from pages import Page
+from rich.cells import cell_len
 from small_run import corpus_in
 
 from maskery.cli import main
+from maskery.language import phrases
 from maskery.language.lines import LINES
 from maskery.language.patterns import translated
+from maskery.tasks.framing.lengths import length_report
+from maskery.tasks.judge.baselines import _MAKERS
+from maskery.tasks.judge.measure import _verdict
 
 ENGLISH = re.compile(r"\b(the|of|is|are|was|were|with|that|and|by|from|than|for|has|have|at|not|no)\b", re.IGNORECASE)
 """Words that every English sentence has one of, and names of models, metrics, keys and options do not."""
@@ -173,6 +178,9 @@ def test_the_environment_chooses_for_every_verb(place, monkeypatch, capsys):
 def test_sentences_stand_in_each_other():
     assert translated("dev: 3 of 1,136 texts hold no token") == "验证集：1,136 条文本中有 3 条没有任何 token"
     assert translated("nobody wrote this down") == "nobody wrote this down"
+    head = length_report({"text": [3, 5]}).lines[0]
+    assert cell_len(translated(head)) == cell_len(head), "columns stay above their figures"
+    assert translated(head).split()[:3] == ["位置", "行数", "平均"]
     assert translated("rows of 8 slots: the model reads no more; none is longer").startswith("序列长度 8")
 
 
@@ -182,3 +190,11 @@ def test_every_pattern_finds_its_own_sentence(english):
     values = {name: "12" if re.fullmatch(r"n\d*", name) else "Wort" for name in re.findall(r"\{(\w+)\}", english)}
     assert translated(english.format(**values)) == LINES[english].format(**values)
     assert not HAN.search(english)
+
+
+@pytest.mark.parametrize(("bounds", "start"), [((0.1, 0.2), "优于"), ((-0.1, 0.1), "与"), ((-0.2, -0.1), "不如")])
+def test_the_verdict_names_baselines_as_the_table_does(bounds, start):
+    for name in {name for makers in _MAKERS.values() for name in makers}:
+        said = translated(_verdict("accuracy", 0.5, name, 0.4, bounds))
+        assert said.startswith(f"模型{start}最好的基线（{phrases('zh').name(name)}）"), said
+        assert not ENGLISH.search(said)

@@ -132,6 +132,18 @@ def test_what_the_stand_ins_lack_is_told_with_its_line(place):
         read(place, "import tensorflow as tf\ntf.keras\n")
 
 
+@pytest.mark.parametrize(
+    ("imports", "line"),
+    [("", "from run_classifier import DataProcessor, InputExample"),
+     ("from run_classifier import DataProcessor, InputExample\n", "import os"),
+     ("import os\nfrom run_classifier import DataProcessor, InputExample\n", "import tokenization")],
+)  # fmt: skip
+def test_a_class_that_was_cut_out_without_its_imports_is_told_which(imports, line, place):
+    with pytest.raises(InputError, match="NameError") as error:
+        read(place, imports + BODY.replace("CONVERT", "tokenization.convert_to_unicode"))
+    assert error.value.repair == f"write at the beginning of the file: {line}"
+
+
 MORE = {
     "empty": (
         "    def get_test_examples(self, data_dir):\n        return []\n",

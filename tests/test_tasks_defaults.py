@@ -12,8 +12,9 @@ from small_task import examples_of, family_model, quiet
 
 from maskery.checkpoint.load import load
 from maskery.checkpoint.pooling import folder_pooling, modes_of
+from maskery.language import phrases
 from maskery.model.config import Architecture
-from maskery.tasks.defaults import Facts, chosen, layer_parameters, rate_of, short_run
+from maskery.tasks.defaults import Facts, chosen, layer_parameters, rate_of, short_note, short_run
 from maskery.tasks.estimator import Classifier
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.finetune import finetune
@@ -88,10 +89,24 @@ def test_what_a_folder_says_of_pooling(tmp_path):
 
 
 def test_short_runs(tmp_path):
-    assert not short_run(tmp_path)
-    for state, short in (({"tokens": 5}, True), ({"tokens": 10**10}, False), ({"tokens": 5, "task": {}}, False)):
+    assert short_run(tmp_path) is None
+    for state, short in (({"tokens": 5000}, 5000), ({"tokens": 10**10}, None), ({"tokens": 5, "task": {}}, None)):
         (tmp_path / "state.json").write_text(json.dumps(state))
-        assert short_run(tmp_path) is short
+        assert short_run(tmp_path) == short
+        assert ("read 5,000 tokens" in short_note(tmp_path)) is (short is not None)
+
+
+def test_a_short_run_is_named_though_it_is_ahead_of_frequencies(tmp_path, monkeypatch):
+    family_model(tmp_path / "base", "bert")
+    (tmp_path / "base" / "state.json").write_text(json.dumps({"tokens": 70_000}))
+    monkeypatch.setattr("maskery.tasks.finetune.weakness", lambda model, train: None)
+    told = []
+    train = examples_of("classify", 16)
+    finetune(tmp_path / "base", out=tmp_path / "run", train=train, settings={"epochs": 1}, say=told.append)
+    (line,) = [line for line in told if "hardly trained" in line]
+    assert "its pretraining read 70,000 tokens" in line
+    assert told.index(line) < next(at for at, each in enumerate(told) if each.startswith("micro-batch"))
+    assert "底座模型训练不足" in phrases("zh").line(line)
 
 
 @pytest.fixture(scope="module")

@@ -193,6 +193,10 @@ def test_a_budget_without_a_useful_step_is_refused(model, tmp_path, monkeypatch)
     with pytest.raises(InputError, match="fewer than 5 updates learn nothing") as error:
         run_of(model, tmp_path / "run", Plan(budget=20.0), settings=long)
     assert "s more" in str(error.value.repair)
+    assert "0 ms for each example" in str(error.value)
+    with pytest.raises(InputError, match="fewer than 5 updates learn nothing") as error:
+        finetune(model, out=tmp_path / "bare", train=TRAIN, settings=long, plan=Plan(budget=20.0), say=quiet)
+    assert "development set" not in str(error.value), "there is none"
     with pytest.raises(InputError, match="was over before training began"):
         run_of(model, tmp_path / "late", Plan(budget=1e-6), settings=long)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from maskery.cli.settings import JsonOption, PickleOption
-from maskery.errors import InputError
+from maskery.errors import CheckpointError, InputError
 
 
 def export(
@@ -20,7 +20,9 @@ def export(
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="NAME", help="ONNX: write this head, such as masked_token; none: states alone."),
+        typer.Option(
+            "--head", metavar="NAME", help="ONNX: write this head, such as masked_token; none: the encoder alone."
+        ),
     ] = None,
     allow_pickle: PickleOption = False,
     as_json: JsonOption = False,
@@ -30,12 +32,14 @@ def export(
     if out.suffix == ".onnx":
         _onnx(model, out, family, head, allow_pickle, as_json)
         return
-    if head is not None:
+    if head not in (None, "none"):
         raise InputError("--head chooses what a file of ONNX says", repair="give --out NAME.onnx, or leave --head out")
     from maskery.checkpoint.exporting import export_model
     from maskery.checkpoint.load import load
     from maskery.cli.output import emit_json, say, say_found
 
+    if head is None:
+        _refuse_without_its_head(Path(model))
     loaded = load(model, allow_pickle=allow_pickle)
     say_found(loaded)
     saved = export_model(loaded, out, family)
@@ -43,6 +47,21 @@ def export(
         say(note)
     facts = {"source": model, "family": saved.family, "files": list(saved.files), "out": str(out)}
     emit_json(facts) if as_json else _print(facts)
+
+
+def _refuse_without_its_head(model: Path) -> None:
+    """A head of a task that is not the family's own has no place in a folder of Hugging Face."""
+    from maskery.checkpoint.locate import locate
+    from maskery.tasks.model import TOP_FILE
+
+    if (locate(model)[0] / TOP_FILE).is_file():
+        raise CheckpointError(
+            f"the head of the task is in {TOP_FILE}: it is not the family's own head, which alone has a place in a "
+            "folder of Hugging Face",
+            where=model,
+            repair="--out NAME.onnx writes the model with its head, --head none the encoder alone; "
+            "maskery predict uses the folder as it is",
+        )
 
 
 def _onnx(model: str, out: Path, family: str | None, head: str | None, allow_pickle: bool, as_json: bool) -> None:

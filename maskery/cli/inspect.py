@@ -38,6 +38,17 @@ _PLANNED = {
     ),
     "short_rows": ("row made shorter on purpose (rows.short)", "rows made shorter on purpose (rows.short)"),
     "tail_slots": ("slot left at the end, which fills no row", "slots left at the end, which fill no row"),
+    "left_out_sentences": (
+        "sentence without a second one for its pair, left out",
+        "sentences without a second one for their pairs, left out",
+    ),
+    "segments_from_elsewhere": (
+        "second segment from elsewhere in the text",
+        "second segments from elsewhere in the text",
+    ),
+    "empty_sentences": ("sentence without a token, left out", "sentences without a token, left out"),
+    "empty_documents": ("document without a token, left out", "documents without a token, left out"),
+    "long_sentences": ("sentence that no row can hold whole", "sentences that no row can hold whole"),
     "rows_without_pair": ("row too short for a pair", "rows too short for a pair"),
 }
 """Counts of a plan, one and several."""

@@ -91,6 +91,7 @@ def _pretrain(
     fsdp: bool,
     as_json: bool,
 ) -> None:
+    from maskery.cli.called import program
     from maskery.cli.knowledge import prepare
     from maskery.cli.output import counted, duration, emit_json, say, tell
     from maskery.train.folder import RunFolder
@@ -121,11 +122,11 @@ def _pretrain(
     spent = "" if finished else f", in {duration(took)}"
     tell(f"{out}: a model of {counted(resolved.training.steps, 'step')}{spent}")
     mask = store.tokenizer.names.get("mask", "[MASK]")
-    fill = f'maskery fill {out} "a text with {mask} in it"        '
+    fill = f'{program()} fill {out} "a text with {mask} in it"        '
     can_fill = "masked_token" in resolved.objectives and resolved.corruption.replace.mask > 0
     writes = {"next_token", "permuted_token"} & resolved.objectives.keys()
-    use = f'maskery generate {out} "a beginning"        ' if writes else fill if can_fill else ""
-    say(f"next: {use}maskery info {out}")
+    use = f'{program()} generate {out} "a beginning"        ' if writes else fill if can_fill else ""
+    say(f"next: {use}{program()} info {out}")
 
 
 def train(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery import files
+from maskery.cli.called import program
 from maskery.cli.evaluate import plain, show_groups
 from maskery.cli.output import duration, emit_json, print_table, results, say, tell
 from maskery.cli.task_answers import records, tsv
@@ -80,7 +81,8 @@ def show(run: TaskRun, answers: Path | None, seconds: float) -> None:
         tell(f"report: {run.path / 'report.html'}")
     if answers is not None:
         tell(f"answers to the test set: {answers}")
-    say(f"next: maskery predict {run.path} FILE        maskery evaluate {run.path} --data FILE")
+    name = program()
+    say(f"next: {name} predict {run.path} FILE        {name} evaluate {run.path} --data FILE")
 
 
 def show_baselines(judgement: Judgement) -> None:

@@ -194,7 +194,7 @@ def defaults_of(
         rows=rows,
         parameters=layer_parameters(model.config),
         frozen=config.read.frozen,
-        weak=weak or short_run(source),
+        weak=weak or short_run(source) is not None,
         pooling=folder_pooling(locate(Path(source))[0]) or "",
         has_pooler=model.network.pooler is not None,
         has_head=_has_head(model, config),
@@ -202,12 +202,20 @@ def defaults_of(
     return Defaults(facts, frozenset(_keys(given)))
 
 
-def short_run(source: str | Path) -> bool:
-    """Whether `source` is a pretraining run of our own that has read little."""
+def short_run(source: str | Path) -> int | None:
+    """The tokens that `source` has read, if it is a pretraining run of our own that has read little."""
     path = Path(source) / STATE
     state = read_json(path) if path.is_file() else {}
     tokens = None if "task" in state else state.get("tokens")  # fine-tuning and vector training have a task
-    return isinstance(tokens, int) and tokens < _SHORT
+    return tokens if isinstance(tokens, int) and tokens < _SHORT else None
+
+
+def short_note(source: str | Path) -> str:
+    """Names a base model of a short run before training begins; empty for others."""
+    tokens = short_run(source)
+    if tokens is None:
+        return ""
+    return f"the base model is hardly trained: its pretraining read {tokens:,} tokens, BERT's more than 100 billion"
 
 
 def _has_head(model: Model, config: TaskConfig) -> bool:

@@ -28,7 +28,7 @@ from maskery.records import Records
 from maskery.tasks.adapt import adapt
 from maskery.tasks.copies import FILE as COPIES
 from maskery.tasks.copies import overlap_of
-from maskery.tasks.defaults import defaults_of
+from maskery.tasks.defaults import defaults_of, short_note
 from maskery.tasks.examples import Example, Examples
 from maskery.tasks.folder import FINETUNE, TaskFolder, require_kind
 from maskery.tasks.judge.measure import Judgement
@@ -220,8 +220,8 @@ def learn(
     for line in [*filter(None, [loaded.note]), *loaded.report.lines()]:
         say(f"{model}: {line}")
     weak = weakness(loaded, splits.train)
-    if weak is not None:
-        say(weak.note)
+    if named := short_note(model) if weak is None else weak.note:
+        say(named)
     defaults = defaults_of(config, given, loaded, model, len(splits.train), weak is not None)
     config = resolve(defaults.applied(config, len(splits.train), say), loaded, splits, labels, say)
     if config.task != "seq2seq":

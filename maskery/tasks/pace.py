@@ -170,10 +170,10 @@ def _require_useful(plan: Schedule, config: TaskConfig, pace: Pace, seconds: flo
     if plan.steps >= fewest and (not plan.rows or plan.rows >= rows):
         return
     needed = math.ceil(max(fewest * pace.update / (_HEADROOM - _EVALUATION), rows * pace.example / _EVALUATION) / 0.8)
+    evaluating = f", with {pace.example * 1000:.0f} ms for each example of the development set" if dev else ""
     raise InputError(
-        f"the budget leaves {seconds:.0f} s for training: {max(0, plan.steps)} updates of {pace.update:.2f} s fit, "
-        f"with {pace.example * 1000:.0f} ms for each example of the development set; fewer than {fewest} updates learn "
-        "nothing",
+        f"the budget leaves {seconds:.0f} s for training: {max(0, plan.steps)} updates of {pace.update:.2f} s fit"
+        f"{evaluating}; fewer than {fewest} updates learn nothing",
         repair=f"a budget of {needed} s more, shorter rows (--length), smaller batches (--batch), or a smaller model",
     )
 

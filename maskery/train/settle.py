@@ -68,7 +68,7 @@ def settle(
         drawn = _trained_as_suits(options, drawn, corpus, began, fsdp, shape is not None, say)
     settled = _with_saving(drawn, options, say)
     if settled.training.steps == 1 and rate(settled.training, 1) == 0:
-        say(f"warning: the only update has rate 0 (decay {settled.training.decay}): no weight moves; give more --steps")
+        say(f"warning: the only update has rate 0 (decay {settled.training.decay}): no weight moves; {_more(options)}")
     return settled
 
 
@@ -211,6 +211,11 @@ def _with_steps(drawn: Recipe, options: Options, corpus: Corpora, began: float, 
     measured = ", ".join(f"{1000 * speed.seconds:.0f} ms at length {speed.phase.length}" for speed in speeds)
     say(f"--budget {text}: {_steps(steps)}; measured for one update: {measured}")
     return drawn.changed({"training.steps": steps})
+
+
+def _more(options: Options) -> str:
+    timed = options.budget is not None or options.open_ended
+    return "give a longer --budget, or a smaller --size" if timed else "give more --steps"
 
 
 def _steps(number: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from maskery.cli.called import program
 from maskery.cli.demo.baselines import Score
 from maskery.cli.demo.blanks import Blank
 from maskery.cli.demo.words import Words
@@ -82,7 +83,7 @@ class Found:
         """A command to go on with, as a shell takes it."""
         if not self.blanks:
             return None
-        return f"maskery fill {shlex.quote(str(self.run))} {shlex.quote(self.blanks[0].text)}"
+        return f"{program()} fill {shlex.quote(str(self.run))} {shlex.quote(self.blanks[0].text)}"
 
     def score_lines(self) -> list[tuple[str, str, str, str]]:
         names = self.words.names()

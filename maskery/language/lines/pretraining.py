@@ -40,6 +40,12 @@ PRETRAINING: dict[str, str] = {
     "--set model.dropout={n1}: the run reads the text {n2} times, so many that it could be learnt by heart": (
         "--set model.dropout={n1}：文本读 {n2} 遍，可能过拟合"
     ),
+    "warning: the only update has rate 0 (decay {w}): no weight moves; give more --steps": (
+        "警告：唯一的一次更新学习率为 0（衰减 {w}），权重不会改变；请增加 --steps"
+    ),
+    "warning: the only update has rate 0 (decay {w}): no weight moves; give a longer --budget, or a smaller --size": (
+        "警告：唯一的一次更新学习率为 0（衰减 {w}），权重不会改变；请增加 --budget，或减小 --size"
+    ),
     "--save-every {n1}: the run is shorter than {n2} steps": "--save-every {n1}：这次训练不足 {n2} 步",
     "--budget {w}: {n} steps; measured for one update: {each}": "--budget {w}：{n} 步；实测每步 {each}",
     "--budget {w}: {n} steps, as published, take days on a CPU (choose with --steps, --tokens or --budget)": (
@@ -81,11 +87,11 @@ PRETRAINING: dict[str, str] = {
         "警告：验证集损失 {n1}，只用词频为 {n2}（{gap}）：模型连词频都还没有学到；"
         "请训练更久（--budget、--steps）、增加文本，或减小 --size"
     ),
-    'maskery fill {run} "a text with {mask} in it"        maskery info {path}': (
-        'maskery fill {run} "带有 {mask} 的文本"        maskery info {path}'
+    '{program} fill {run} "a text with {mask} in it"        {name} info {path}': (
+        '{program} fill {run} "带有 {mask} 的文本"        {name} info {path}'
     ),
-    'maskery generate {run} "a beginning"        maskery info {path}': (
-        'maskery generate {run} "开头"        maskery info {path}'
+    '{program} generate {run} "a beginning"        {name} info {path}': (
+        '{program} generate {run} "开头"        {name} info {path}'
     ),
     "run {n1} of {n2}: {name}: {n3} steps of {n4} rows": "第 {n1}/{n2} 次训练：{name}：{n3} 步，每步 {n4} 行",
     "run {n1} of {n2} ({name}): {text}": "第 {n1}/{n2} 次训练（{name}）：{text}",
@@ -113,6 +119,16 @@ PRETRAINING: dict[str, str] = {
     "row made shorter on purpose (rows.short)": "行有意缩短（rows.short）",
     "slots left at the end, which fill no row": "个位置在末尾剩下，不足一行",
     "slot left at the end, which fills no row": "个位置在末尾剩下，不足一行",
+    "sentences without a second one for their pairs, left out": "个句子没有配对的下一句，已略去",
+    "sentence without a second one for its pair, left out": "个句子没有配对的下一句，已略去",
+    "second segments from elsewhere in the text": "个第二段取自文本的其他位置",
+    "second segment from elsewhere in the text": "个第二段取自文本的其他位置",
+    "sentences without a token, left out": "个句子没有任何 token，已略去",
+    "sentence without a token, left out": "个句子没有任何 token，已略去",
+    "documents without a token, left out": "篇文档没有任何 token，已略去",
+    "document without a token, left out": "篇文档没有任何 token，已略去",
+    "sentences that no row can hold whole": "个句子比一行还长",
+    "sentence that no row can hold whole": "个句子比一行还长",
     "rows too short for a pair": "行太短，不成句对",
     "row too short for a pair": "行太短，不成句对",
     "{n1} of the rows came again: there are {n2} different ones in the plan": (

@@ -131,7 +131,9 @@ READING: dict[str, str] = {
     "{listed}, and {n} others": "{listed}，另有 {n} 个",
     "take a model whose vocabulary has them": "请换词表包含它们的模型",
     "{n1} of {n2} texts hold no token": "{n2} 条文本中有 {n1} 条没有任何 token",
-    "slots {rest}": "位置数 {rest}",
+    "slots{a}rows{b}mean{c}longest{d}over {n1}  over {n2}  over {n3}": (
+        "位置 {a}行数{b}平均{c}   最长{d}超过 {n1}  超过 {n2}  超过 {n3}"
+    ),
     "rows of {n} slots: {why}": "序列长度 {n}：{why}",
     "rows of {n} slots, as asked for": "序列长度 {n}，按指定",
     "{n1} % of the rows have at most {n2} slots": "{n1}% 的行不超过 {n2} 个 token",

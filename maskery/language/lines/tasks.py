@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from maskery.language.chinese import CHINESE
+
+_BASELINES = ("majority", "mean", "tfidf", "cosine", "seen_spans", "overlap", "copy")
+"""In sentences they have the names of the tables."""
 TASKS: dict[str, str] = {
     # settings
     "chosen: {settings}": "自动选择：{settings}",
@@ -43,6 +47,9 @@ TASKS: dict[str, str] = {
         "warning: the base model is hardly trained, or on other text: {why}. Expect little more than a "
         "baseline; {repair}"
     ): ("警告：底座模型训练不足，或训练文本与此不同：{why}。效果可能只略高于基线；{repair}"),
+    "the base model is hardly trained: its pretraining read {n} tokens, BERT's more than 100 billion": (
+        "底座模型训练不足：它的预训练只读了 {n} 个 token，BERT 读了超过一千亿个"
+    ),
     (
         "its loss on hidden tokens of the training texts is {n1}, that of their frequencies {n2}"
     ): "它在训练文本掩盖的 token 上损失为 {n1}，只用词频的损失为 {n2}",
@@ -125,11 +132,23 @@ TASKS: dict[str, str] = {
     "written: {one}, {other}; the runs: {path}": "已写出：{one}、{other}；各次训练：{path}",
     "{label}: done in {time}": "{label}：完成，用时 {time}",
     (
-        "the model is {where} the best baseline, {w}: {metric} {n1} against {n2}, difference {n3} [{n4}, {n5}]"
-    ): "模型{where}最好的基线 {w}：{metric} {n1} 对 {n2}，相差 {n3} [{n4}, {n5}]",
-    "ahead of": "优于",
-    "level with": "与之没有显著差别，对照",
-    "behind": "不如",
+        "the model is ahead of the best {which}: {metric} {n1} against {n2}, difference {n3} [{n4}, {n5}]"
+    ): "模型优于最好的基线（{which}）：{metric} {n1} 对 {n2}，相差 {n3} [{n4}, {n5}]",
+    (
+        "the model is level with the best {which}: {metric} {n1} against {n2}, difference {n3} [{n4}, {n5}]"
+    ): "模型与最好的基线（{which}）没有显著差别：{metric} {n1} 对 {n2}，相差 {n3} [{n4}, {n5}]",
+    (
+        "the model is behind the best {which}: {metric} {n1} against {n2}, difference {n3} [{n4}, {n5}]"
+    ): "模型不如最好的基线（{which}）：{metric} {n1} 对 {n2}，相差 {n3} [{n4}, {n5}]",
+    **{f"baseline, {name}": CHINESE[name] for name in _BASELINES},
+    "no four units in a row are right anywhere: bleu is 0 by definition": (
+        "没有任何连续四个单元是正确的：按定义 bleu 为 0"
+    ),
+    "{n1} of {n2} texts were ended at {n3} tokens (write.longest)": (
+        "{n2} 条文本中有 {n1} 条在 {n3} 个 token 处截断（write.longest）"
+    ),
+    "{file}: JSON with one object on each line": "{file}：每行一个对象的 JSON",
+    "{folder}: ignored tensors: {n}: {names}": "{folder}：忽略的张量：{n} 个：{names}",
     (
         "warning: all {n} examples are predicted as {label}: the model does not tell the classes apart. Train more "
         "epochs, with another learning rate, or from another model"

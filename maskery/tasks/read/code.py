@@ -15,6 +15,16 @@ from typing import Any
 from maskery.errors import InputError, MaskeryError
 
 
+_CLASSES = "from run_classifier import DataProcessor, InputExample"
+_IMPORTS = {
+    **dict.fromkeys(("DataProcessor", "InputExample"), _CLASSES),
+    "tokenization": "import tokenization",
+    "tf": "import tensorflow as tf",
+    **{name: f"import {name}" for name in ("os", "csv", "json", "re")},
+}
+"""What a class that was cut out of run_classifier.py found there. The stand-ins of `classic` are behind these names."""
+
+
 def file_and_name(spec: str, flag: str, what: str) -> tuple[Path, str]:
     """The two halves of FILE.py:NAME, `what` (a class, a function), as `flag` was given them."""
     name, colon, wanted = spec.rpartition(":")
@@ -53,7 +63,12 @@ def own_code(file: Path, doing: str) -> Iterator[None]:
             own.append(error.lineno)
         where = f"{file}:{own[-1]}" if own else str(file)
         cause = f"{doing} failed: {type(error).__name__}: {error}"
-        raise InputError(cause, where=where, repair="mend the code; it was run as it stands") from error
+        raise InputError(cause, where=where, repair=_repair(error)) from error
     finally:
         with suppress(ValueError):
             sys.path.remove(folder)
+
+
+def _repair(error: BaseException) -> str:
+    line = _IMPORTS.get(error.name or "") if isinstance(error, NameError) else None
+    return f"write at the beginning of the file: {line}" if line else "mend the code; it was run as it stands"
