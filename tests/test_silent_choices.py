@@ -132,6 +132,7 @@ def test_without_a_head_over_the_vocabulary_the_key_says_nothing(name, tmp_path)
     [
         (lambda tensor: torch.empty_like(tensor, device="meta"), "has a shape and no numbers"),
         (lambda tensor: tensor.to_sparse(), "is sparse"),
+        (lambda tensor: torch.nested.nested_tensor([tensor[0], tensor[1]]), "is nested"),
     ],
     ids=["meta", "sparse"],
 )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.errors import ArgumentError, UnknownName
 from maskery.tasks.examples import TASKS, Examples
 from maskery.tasks.finetune import say_on_stderr
@@ -33,6 +34,7 @@ from maskery.vectors.judge.measure import VectorJudgement, evaluate_vectors
 Say = Callable[[str], None]
 
 
+@checked
 def evaluate(
     model: AnyTask | Encodes,
     data: Any,
