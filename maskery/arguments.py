@@ -249,6 +249,8 @@ def _form(hint: Any) -> Form | None:
         return _is_names, "a table of strings: {name: name}"
     if not isinstance(origin, type):
         return None
+    if origin.__name__ == "Tensor":  # a list of numbers stands for one
+        return (lambda value: isinstance(value, origin) or _is_list(value)), "a tensor of torch"
     if _is_class(origin):
         return (lambda value: isinstance(value, origin)), f"a {origin.__name__}"
     return _PLAIN.get(origin)
@@ -289,6 +291,15 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and _is_texts(value)
 
 
+def _has_names(value: object) -> bool:
+    """Torch's ModuleDict is no Mapping, and can be read as one."""
+    return hasattr(value, "keys") and hasattr(value, "items") and hasattr(value, "values") and not _is_table(value)
+
+
+def _is_table(value: object) -> bool:
+    return hasattr(value, "columns") or hasattr(value, "dtype")
+
+
 def _is_names(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
 
@@ -303,5 +314,5 @@ _PLAIN: dict[type, Form] = {
     Path: (lambda value: isinstance(value, str | os.PathLike), "a path"),
     os.PathLike: (lambda value: isinstance(value, str | os.PathLike), "a path"),
     Callable: (callable, "a function"),  # type: ignore[dict-item]  # an abstract class, as a type
-    Mapping: (lambda value: isinstance(value, Mapping), "a table: {name: value}"),
+    Mapping: (lambda value: isinstance(value, Mapping) or _has_names(value), "a table: {name: value}"),
 }

@@ -35,8 +35,6 @@ class Splits:
     test: Examples | None = None
 
 
-_SHORTEST = 8
-"""Slots of a row, as in every training."""
 _LARGEST = 1 << 20
 """Examples of one step."""
 
@@ -59,12 +57,7 @@ def resolve(config: TaskConfig, model: Model, splits: Splits, labels: tuple[str,
 
 
 def _require_possible(config: TaskConfig) -> None:
-    """Refuse sizes that no training has, before anything is made of them."""
-    if 0 < config.rows.length < _SHORTEST:
-        raise InputError(
-            f"rows.length: rows of {config.rows.length} slots are too short",
-            repair=f"set it to {_SHORTEST} or more, or leave it out",
-        )
+    """Refuse a step that no memory holds, before anything is made of it."""
     if config.training.batch > _LARGEST:
         raise InputError(
             f"training.batch: {config.training.batch:,} examples a step are more than memory holds",
