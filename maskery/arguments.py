@@ -7,15 +7,25 @@ A wrong type is an `ArgumentTypeError`, which is a TypeError; a value out of ran
 
 from __future__ import annotations
 
+import builtins
+import functools
+import inspect
+import math
+import numbers
 import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, ParamSpec, TypeGuard, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+from numpy.typing import NDArray
 
 from maskery.errors import ArgumentError, ArgumentTypeError
 
 Kind = TypeVar("Kind")
+Given = ParamSpec("Given")
 _SHOWN = 40
 """Characters of a value that an error repeats."""
 
@@ -98,6 +108,36 @@ def count(name: str, value: object, least: int = 1) -> int:
     return found
 
 
+def array(name: str, value: object, form: str, kinds: str = "iuf") -> NDArray[Any]:
+    """Numbers as an array, of `kinds`: whole ones (iu), or with parts (f); an empty list is an array."""
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise wrong(name, value, form) from None
+    if found.ndim == 0 or (found.size and found.dtype.kind not in kinds):
+        raise wrong(name, value, form)
+    return found
+
+
+def whole_numbers(name: str, value: object, least: int = 0) -> list[int]:
+    """One whole number, or a list or an array of them."""
+    one = hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "shape", ())
+    found = array(name, [value] if one else value, "a list or an array of whole numbers", "iu")
+    if found.size and found.min() < least:
+        raise ArgumentError(f"{name} holds {found.min()}", repair=f"give {name} as whole numbers, {least} or more")
+    return [int(number) for number in found.ravel()]
+
+
+def processes(name: str, value: int) -> int:
+    """No more processes or threads than a machine can start."""
+    cores = os.cpu_count() or 1
+    most = max(64, 4 * cores)
+    if value > most:
+        cause = f"{name} {value:,} is too many: this machine has {cores} cores"
+        raise ArgumentError(cause, repair=f"{name} {most} or fewer")
+    return value
+
+
 def optional_count(name: str, value: object, least: int = 1) -> int | None:
     return None if value is None else count(name, value, least)
 
@@ -107,3 +147,179 @@ def call(name: str, value: object) -> Any:
     if not callable(value):
         raise wrong(name, value, "a function")
     return value
+
+
+def checked(function: Callable[Given, Kind]) -> Callable[Given, Kind]:
+    """A public call whose arguments are checked against its annotations before anything is done.
+
+    Texts, numbers, switches, functions, tables of settings, objects of one class and lists of strings are checked, with
+    None where it is allowed. What a path or several things stand for is left to the call, which knows its forms.
+    """
+
+    @functools.wraps(function)
+    def _call(*given: Given.args, **named: Given.kwargs) -> Kind:
+        places, forms = _annotated(function)
+        for name, value in (*zip(places, given, strict=False), *named.items()):
+            if name in forms:
+                _require(name, value, forms[name])
+        return function(*given, **named)
+
+    return _call
+
+
+def require(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check what was given to a call that may not check it itself, as scikit-learn asks of its estimators."""
+    forms = _annotated(function)[1]
+    for name, value in given.items():
+        if name in forms:
+            _require(name, value, forms[name])
+
+
+Form = tuple[Callable[[Any], bool], str]
+"""Whether a value is of a form, and the form's name."""
+
+
+def _require(name: str, value: object, forms: Sequence[Form]) -> None:
+    if not any(fits(value) for fits, _ in forms):
+        wanted = " or ".join(dict.fromkeys(form for _, form in forms))
+        if isinstance(value, list | tuple) and _TEXTS in wanted:
+            for number, each in enumerate(value):
+                text(f"{name}[{number}]", each)
+        if isinstance(value, float) and _NUMBER in wanted:
+            raise ArgumentError(f"{name} is {described(value)}", repair=f"give {name} as {wanted}")
+        raise wrong(name, value, wanted, f"decode it: {name}.decode()" if _is_bytes_for_text(value, forms) else "")
+
+
+def _is_bytes_for_text(value: object, forms: Sequence[Form]) -> bool:
+    return isinstance(value, bytes) and any(form == _TEXT for _, form in forms)
+
+
+class _Unknown:
+    """In the place of a name that only type checkers import: what it stands in is not checked."""
+
+    def __getattr__(self, name: str) -> _Unknown:
+        return self
+
+    def __getitem__(self, name: object) -> _Unknown:
+        return self
+
+    def __or__(self, other: object) -> _Unknown:
+        return self
+
+    __ror__ = __or__
+
+
+class _Names(dict[str, Any]):
+    def __missing__(self, name: str) -> _Unknown:
+        return _Unknown()
+
+
+@functools.cache
+def _annotated(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, tuple[Form, ...]]]:
+    """The names of what may be given by place, and the forms of every argument that can be checked."""
+    known = _Names({**vars(builtins), **function.__globals__})
+    hints = inspect.get_annotations(function, globals={}, locals=known, eval_str=True)
+    forms = {name: found for name, hint in hints.items() if name != "return" and (found := _forms(hint))}
+    return function.__code__.co_varnames[: function.__code__.co_argcount], forms
+
+
+_TEXT, _TEXTS, _NUMBER = "a string", "a list of strings", "a finite number"
+
+
+def _forms(hint: Any) -> tuple[Form, ...]:
+    """The forms that an annotation allows; none where it allows something that is not checked here.
+
+    A class of ours is checked alone or beside None: where a path stands for it, too, the call opens it.
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        parts = [(each, _form(each)) for each in get_args(hint)]
+        alone = len([each for each, _ in parts if each is not type(None)]) == 1
+        found = [form for each, form in parts if form and (alone or not _is_class(each))]
+        return tuple(found) if len(found) == len(parts) else ()
+    form = _form(hint)
+    return () if form is None else (form,)
+
+
+def _form(hint: Any) -> Form | None:
+    origin, inside = get_origin(hint) or hint, get_args(hint)
+    if origin is Literal:
+        return (lambda value: isinstance(value, str)), "one of " + ", ".join(str(each) for each in inside)
+    if origin is Sequence:
+        paths = {*get_args(inside[0])} if inside else set()
+        kinds = {(str,): (_is_texts, _TEXTS)} | (
+            {inside: (_are_paths, "a list of paths")} if paths == {str, Path} else {}
+        )
+        return kinds.get(inside)
+    if origin is tuple:
+        return (_is_pair, "a pair of strings") if inside == (str, str) else None
+    if origin is Mapping and inside == (str, str):
+        return _is_names, "a table of strings: {name: name}"
+    if not isinstance(origin, type):
+        return None
+    if origin.__name__ == "Tensor":  # a list of numbers stands for one
+        return (lambda value: isinstance(value, origin) or _is_list(value)), "a tensor of torch"
+    if _is_class(origin):
+        return (lambda value: isinstance(value, origin)), f"a {origin.__name__}"
+    return _PLAIN.get(origin)
+
+
+def _is_class(hint: Any) -> bool:
+    """Whether a hint names a class whose objects nothing else stands for, as lists do for arrays."""
+    origin = get_origin(hint) or hint
+    known = isinstance(origin, type) and origin.__module__.partition(".")[0] in ("maskery", "tokenizers", "torch")
+    return known and not getattr(origin, "_is_protocol", False)
+
+
+def _is_whole(value: object) -> bool:
+    """True and 3.0 are none."""
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "shape", ())
+
+
+def _is_number(value: object) -> bool:
+    return _is_whole(value) or (
+        isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    )
+
+
+def _is_texts(value: object) -> bool:
+    return _is_list(value) and all(isinstance(each, str) for each in value)
+
+
+def _are_paths(value: object) -> bool:
+    return _is_list(value) and all(isinstance(each, str | os.PathLike) for each in value)
+
+
+def _is_list(value: object) -> TypeGuard[Iterable[object]]:
+    """What has members and a length; no letters of a string, no keys of a dict."""
+    return isinstance(value, Iterable) and hasattr(value, "__len__") and not isinstance(value, _NO_LISTS)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2 and _is_texts(value)
+
+
+def _has_names(value: object) -> bool:
+    """Torch's ModuleDict is no Mapping, and can be read as one."""
+    return hasattr(value, "keys") and hasattr(value, "items") and hasattr(value, "values") and not _is_table(value)
+
+
+def _is_table(value: object) -> bool:
+    return hasattr(value, "columns") or hasattr(value, "dtype")
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
+
+
+_NO_LISTS = (str, bytes, bytearray, Mapping)
+_PLAIN: dict[type, Form] = {
+    type(None): (lambda value: value is None, "None"),
+    str: (lambda value: isinstance(value, str), _TEXT),
+    bool: (lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"), "True or False"),
+    int: (_is_whole, "a whole number"),
+    float: (_is_number, _NUMBER),
+    Path: (lambda value: isinstance(value, str | os.PathLike), "a path"),
+    os.PathLike: (lambda value: isinstance(value, str | os.PathLike), "a path"),
+    Callable: (callable, "a function"),  # type: ignore[dict-item]  # an abstract class, as a type
+    Mapping: (lambda value: isinstance(value, Mapping) or _has_names(value), "a table: {name: value}"),
+}

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from maskery.arguments import checked
 from maskery.edit import Edit as Edit
+from maskery.errors import UnknownName
 
 T = TypeVar("T", "Batch", "Targets")
 
@@ -95,19 +97,24 @@ class Batch:
         """Real positions, decoder and views apart."""
         return int(self.length.sum())
 
+    @checked
     def asked_about(self, name: str) -> Batch:
         """The rows that a question is asked about: these, or the decoder's."""
         return self if self.decoder is None or name in self.targets else self.decoder
 
+    @checked
     def view_start(self, name: str) -> int:
         """The number of a view's first row, as the network counts them."""
         names = list(self.views)
+        if name not in names:
+            raise UnknownName("view", name, names)
         return self.size + sum(self.views[each].size for each in names[: names.index(name)])
 
     def to(self, device: torch.device | str) -> Batch:
         """The same on another device."""
         return _moved(self, device)
 
+    @checked
     def one(self, row: int) -> Batch:
         """The given row alone, without padding and without targets: for pictures and analyses."""
         length = int(self.length[row])

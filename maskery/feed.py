@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from maskery import arguments, randomness
+from maskery.arguments import checked
 from maskery.batches import Batch
 from maskery.corpus.mixture import AnyCorpora, Corpora, Mixture, corpus_of
 from maskery.corpus.store import Corpus, CorpusFacts
@@ -341,6 +342,7 @@ def with_draws(made: Batch, row_keys: randomness.Keys) -> Batch:
     return replace(made, targets={**made.targets, ASKED_OF_GENERATOR: asked})
 
 
+@checked
 def batch(
     recipe: AnyRecipe,
     corpus: AnyCorpora,

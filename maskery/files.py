@@ -32,6 +32,7 @@ _REFUSALS = {
     errno.EPERM: "choose another folder, or change its permissions",
     errno.ENOENT: "name a folder that exists, or can be made",
     errno.ENOTDIR: "name a folder, not a file",
+    errno.EISDIR: "name a file, not a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 """What a disk may refuse without any defect of ours, and what repairs it."""
@@ -102,6 +103,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     temporary = _partial(path)
     require_place(path)
     _require_no_device(path)
+    require_kind(path, folder=False)
     with writing(path):
         try:
             with open(temporary, "wb") as file:
@@ -192,6 +194,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     A folder that is already at `path` stays whole until then, and is removed after.
     """
     require_writable_around(path)
+    require_kind(path, folder=True)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(path)
@@ -318,6 +321,15 @@ def _require_no_device(path: Path) -> None:
     if path.is_symlink() and path.parent == _DEVICES:
         raise NotAFile("is a device, not a file", where=path, repair="name a file")
     require_regular(path)
+
+
+def require_kind(path: Path, *, folder: bool) -> None:
+    """Refuse to put a file in the place of a folder, or a folder in that of a file."""
+    with writing(path):
+        wrong = path.exists() and path.is_dir() != folder
+    if wrong:
+        cause, remove = ("file, not a folder", "rm") if folder else ("folder, not a file", "rm -r")
+        raise ExistsError(f"is a {cause}", where=path, repair=f"choose another name, or remove it: {remove} {path}")
 
 
 def require_place(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Nothing is resumed into something else: another command's run, another base model, other settings."""
 
 import shutil
+from contextlib import nullcontext
 
 import pytest
 from small_encoder import lines, pairs, small_encoder
@@ -9,9 +10,12 @@ from small_task import examples_of, family_model, quiet
 
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
-from maskery.errors import InputError, RecipeError
+from maskery.checkpoint.locate import locate
+from maskery.errors import CheckpointError, ExistsError, InputError, RecipeError
 from maskery.tasks.finetune import finetune
 from maskery.vectors.learn.run import train_encoder
+from maskery.words.config import words_config
+from maskery.words.training import Training
 
 FINISHED = '"finished": true'
 TRAIN, DEV = examples_of("classify", 24), examples_of("classify", 12, 50)
@@ -117,3 +121,47 @@ def test_the_fingerprint_of_a_model_is_of_its_weights_its_tokenizer_and_its_shap
     assert model_fingerprint(model) == first
     model.tokenizer = small_encoder().tokenizer
     assert model_fingerprint(model) != first
+
+
+@pytest.mark.parametrize("found", ["one", "tuned", "vectors"])
+def test_pretrain_and_words_do_not_go_on_with_what_they_did_not_write(models, found, tmp_path):
+    shutil.copytree(models / found, tmp_path / "out")
+    before, store = contents(tmp_path / "out"), corpus_in(tmp_path / "corpus")
+    kind = {"one": "is no run folder", "tuned": "a run of maskery finetune, not of maskery pretrain"}
+    with pytest.raises(CheckpointError, match=kind.get(found, "a run of maskery vectors train, not of")):
+        run_quietly(tiny_recipe(training__steps=2), store, tmp_path / "out", resume=True)
+    with pytest.raises(InputError, match="is no run of maskery words train"):
+        Training(store, words_config("cbow"), tmp_path / "out", resume=True)
+    assert contents(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("found", ["tuned", "vectors", "pretrained"])
+def test_a_finished_run_without_its_manifest_is_its_model(models, found, tmp_path):
+    """The repair for a model that was changed on purpose: remove the manifest."""
+    shutil.copytree(models / found, tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").unlink()
+    assert locate(tmp_path / "out") == (tmp_path / "out", "")
+    state = tmp_path / "out" / "state.json"
+    state.write_text(state.read_text().replace(FINISHED, FINISHED.replace("true", "false")))
+    assert locate(tmp_path / "out")[0] != tmp_path / "out"
+
+
+@pytest.mark.parametrize("name", ["state.json", "model.safetensors", "manifest.json"])
+def test_a_folder_in_the_place_of_a_file_is_named(models, name, tmp_path):
+    def replaced(update, line):
+        if (tmp_path / "new" / name).is_file():
+            (tmp_path / "new" / name).unlink()
+        (tmp_path / "new" / name).mkdir(exist_ok=True)
+
+    with pytest.raises(ExistsError, match="is a folder, not a file") as refused:
+        tune(models / "one", tmp_path / "new", watching=lambda part: nullcontext(replaced))
+    assert refused.value.repair.endswith(f"remove it: rm -r {tmp_path / 'new' / name}")
+
+
+def test_a_file_in_the_place_of_a_checkpoint_is_named(models, tmp_path):
+    def replaced(update, line):
+        (tmp_path / "new" / "checkpoints").mkdir(exist_ok=True)
+        (tmp_path / "new" / "checkpoints" / f"step-{update.step + 1}").write_text("")
+
+    with pytest.raises(ExistsError, match="is a file, not a folder"):
+        vectors(tmp_path / "new", watch=replaced)

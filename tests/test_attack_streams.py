@@ -13,6 +13,7 @@ from maskery import files
 from maskery.cli.app import run
 from maskery.errors import InputError
 from maskery.files import new_file, new_folder, require_new_file, require_place, require_writable
+from maskery.picture import Picture
 
 ROOT = Path(__file__).parents[1]
 
@@ -119,6 +120,8 @@ def test_every_way_to_write_refuses_such_a_place(tmp_path):
         pass
     with pytest.raises(InputError, match="is a link to nothing"), new_file(link):
         pass
+    with pytest.raises(InputError, match="is a link to nothing"):
+        Picture("a", "b").save(link / "page.html")
     (tmp_path / "there").mkdir()
     (tmp_path / "good").symlink_to("there")
     require_writable(tmp_path / "good" / "run")

@@ -132,9 +132,11 @@ def test_without_a_head_over_the_vocabulary_the_key_says_nothing(name, tmp_path)
     [
         (lambda tensor: torch.empty_like(tensor, device="meta"), "has a shape and no numbers"),
         (lambda tensor: tensor.to_sparse(), "is sparse"),
+        (lambda tensor: torch.nested.nested_tensor([tensor[0], tensor[1]]), "is nested"),
     ],
-    ids=["meta", "sparse"],
+    ids=["meta", "sparse", "nested"],
 )
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 def test_a_pickle_of_tensors_that_hold_no_plain_numbers(tmp_path, other, cause):
     model_of("masked_token").save(tmp_path / "m")
     state = load_file(tmp_path / "m" / "model.safetensors")

@@ -6,7 +6,9 @@ Nothing here may end in an AttributeError, a message of torch's or, worse, a res
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,8 +19,13 @@ from small_run import corpus_in
 from small_task import examples_of, quiet
 
 import maskery
+from maskery.arguments import checked
 from maskery.errors import InputError, MaskeryError, UnknownName
 from maskery.tasks.keys import as_tables
+from maskery.words.config import words_config
+
+if TYPE_CHECKING:
+    from nowhere import Hidden
 
 
 class Things:
@@ -184,6 +191,68 @@ CALLS = {
     "network": (lambda t: maskery.explain.network(3), "source is 3 (int)"),
     "network vocabulary": (lambda t: maskery.explain.network("bert", vocabulary=0), "vocabulary 0 is too small"),
     "word map": (lambda t: maskery.explain.word_map(t.words, "cat"), "words is 'cat' (str)"),
+    "load pickle": (lambda t: maskery.load(t.place / "m", allow_pickle=1), "allow_pickle is 1 (int)"),
+    "changed": (lambda t: t.recipe.changed(["model.layers=4"]), "overrides is of type list"),
+    "documents": (lambda t: t.corpus.documents(None), "split is None"),
+    "build format": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", format=["text"]), "format is of type list"),
+    "build pairs": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", pairs="a,b"), "pairs is 'a,b' (str)"),
+    "build vocab": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", vocab="30k"), "vocab is '30k' (str)"),
+    "build heldout": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", heldout=None), "heldout is None"),
+    "build target": (
+        lambda t: maskery.Corpus.build("a.txt", t.place / "x", pairs=("a", "b"), target_tokenizer=np.ones(2)),
+        "target_tokenizer is of type ndarray",
+    ),
+    "build dictionary": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", dictionary=[1]), "dictionary is of"),
+    "build say": (lambda t: maskery.Corpus.build("a.txt", t.place / "x", say="loud"), "say is 'loud' (str)"),
+    "mark": (lambda t: t.corpus.mark(t.place / "x", phrases=5), "phrases is 5 (int)"),
+    "holding": (lambda t: maskery.Mixture([t.corpus]).holding(b"train"), "split is b'train' (bytes)"),
+    "tokenizer of a path": (lambda t: maskery.Tokenizer(t.place / "m"), "rust is of type"),
+    "tokenizer pieces": (lambda t: maskery.Tokenizer.from_pieces("abc"), "pieces is 'abc' (str)"),
+    "tokenize a number": (lambda t: t.model.tokenizer.encode(3), "text is 3 (int)"),
+    "tokenize a text": (lambda t: t.model.tokenizer.encode_raw("a text"), "texts is 'a text' (str)"),
+    "decode": (lambda t: t.model.tokenizer.decode([1.5]), "ids is of type list"),
+    "decode None": (lambda t: t.model.tokenizer.tokens(None), "ids is None"),
+    "names": (lambda t: t.model.tokenizer.with_names({"[MASK]": 3}), "names is of type dict"),
+    "vectors of words": (lambda t: maskery.WordVectors("ab", np.ones(2), np.eye(2)), "words is 'ab' (str)"),
+    "vectors of counts": (lambda t: maskery.WordVectors(["a"], None, np.eye(1)), "counts is None"),
+    "vectors of rows": (lambda t: maskery.WordVectors(["a"], [1], [["b"]]), "matrix is of type list"),
+    "static rate": (lambda t: maskery.StaticEncoder(t.words, a="small"), "a is 'small' (str)"),
+    "static fit": (lambda t: maskery.StaticEncoder(t.words, weighting="sif").fit("a"), "texts is 'a' (str)"),
+    "encode prompt": (lambda t: t.encoder.encode("a", prompt=3), "prompt is 3 (int)"),
+    "encode normalize": (lambda t: t.encoder.encode("a", normalize="yes"), "normalize is 'yes' (str)"),
+    "similarity": (lambda t: t.encoder.similarity("a"), "one is 'a' (str)"),
+    "similarity other": (lambda t: t.encoder.similarity(np.eye(2), [["b"]]), "other is of type list"),
+    "after": (lambda t: t.encoder.with_after("whitening"), "after is 'whitening' (str)"),
+    "after epochs": (lambda t: t.encoder.fit_after("flow", ["a", "b"], epochs="two"), "epochs is 'two' (str)"),
+    "model of heads": (lambda t: maskery.Model(t.model.network, {"a": 1}), "heads['a'] is 1 (int)"),
+    "model of a network": (lambda t: maskery.Model("bert", {}), "network is 'bert' (str)"),
+    "model layers": (lambda t: t.model(torch.tensor([[2, 3]]), layers="all"), "layers is 'all' (str)"),
+    "batch seed": (lambda t: maskery.batch(t.recipe, t.corpus, seed="7"), "seed is '7' (str)"),
+    "batch split": (lambda t: maskery.batch(t.recipe, t.corpus, split=["train"]), "split is of type list"),
+    "generate temperature": (lambda t: maskery.generate(t.model, "a", temperature="hot"), "temperature is 'hot'"),
+    "generate top_p": (lambda t: maskery.generate(t.model, "a", top_p=[0.9]), "top_p is of type list"),
+    "score begin": (lambda t: maskery.score(t.model, "a", begin=None), "begin is None"),
+    "score progress": (lambda t: maskery.score(t.model, "a", progress=True), "progress is True (bool)"),
+    "predict map": (lambda t: maskery.predict(t.place / "m", "a", map=["a=b"]), "map is of type list"),
+    "evaluate by": (lambda t: maskery.evaluate(t.place / "m", "a.tsv", by="group"), "by is 'group' (str)"),
+    "finetune settings": (lambda t: _tuned(t, train=[ROW], settings=["epochs=2"]), "settings is of type list"),
+    "finetune resume": (lambda t: _tuned(t, train=[ROW], resume="yes"), "resume is 'yes' (str)"),
+    "finetune task": (lambda t: _tuned(t, train=[ROW], task=3), "task is 3 (int)"),
+    "pretrain lr": (lambda t: maskery.pretrain("bert", t.corpus, t.place / "r", lr="2e-3"), "lr is '2e-3' (str)"),
+    "pretrain budget": (lambda t: maskery.pretrain("bert", t.corpus, t.place / "r", budget=600), "budget is 600 (int)"),
+    "pretrain loggers": (lambda t: maskery.pretrain("bert", t.corpus, t.place / "r", loggers=["tb"]), "loggers[0] is"),
+    "pretrain settings": (
+        lambda t: maskery.pretrain("bert", t.corpus, t.place / "r", settings="model.layers=4"),
+        "settings is 'model.layers=4' (str)",
+    ),
+    "estimator rate": (
+        lambda t: maskery.Classifier(t.place / "m", lr="2e-5").fit(["a", "b"], ["x", "y"]),
+        "lr is '2e-5' (str)",
+    ),
+    "picture": (lambda t: maskery.Picture(3, "b"), "title is 3 (int)"),
+    "picture path": (lambda t: maskery.Picture("t", "b").save(None), "path is None"),
+    "heads pair": (lambda t: maskery.explain.head_view(t.model, "a", pair=["b"]), "pair is of type list"),
+    "network language": (lambda t: maskery.explain.network("bert", lang=None), "lang is None"),
     "word map vectors": (lambda t: maskery.explain.word_map(3, ["cat"]), "vectors is 3 (int)"),
 }
 
@@ -275,3 +344,45 @@ def test_settings_with_dots_are_those_in_tables():
 def test_numbers_of_numpy_are_numbers(things):
     assert maskery.batch(things.recipe, things.corpus, step=np.int64(0)).size
     assert maskery.fill(things.model, "[MASK]", top=np.int32(2)).masks
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: t.model.tokenizer.tokens([-1]), "ids holds -1"),
+        (lambda t: maskery.Tokenizer.from_pieces([]), "pieces is an empty list"),
+        (lambda t: maskery.generate(t.model, "a", temperature=float("nan")), "temperature is nan"),
+        (lambda t: maskery.fill(t.model, "[MASK] [MASK]", top=10**9), "top 1,000,000,000 is too large"),
+        (
+            lambda t: maskery.pretrain("bert", t.corpus, t.place / "r", workers=10**9),
+            "workers 1,000,000,000 is too many",
+        ),
+        (lambda t: maskery.Corpus.build("a.txt", t.place / "x", workers=10**9), "workers 1,000,000,000 is too"),
+        (lambda t: _tuned(t, train=FRAME, settings={"training": {"batch": 10**9}}), "1,000,000,000 examples a step"),
+        (lambda t: words_config("cbow", {"width": 10**9}), "--width 1000000000"),
+        (lambda t: _tuned(t, train=FRAME, settings={"rows": {"length": 5}}), "rows of 5 slots are too short"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(things, call, words):
+    with pytest.raises(InputError) as caught:
+        call(things)
+    assert words in caught.value.text()
+    assert caught.value.repair
+
+
+def test_arguments_are_checked_where_the_annotation_says_what_they_are():
+    @checked
+    def call(path: str | Path, many: int = 1, names: Sequence[str] = (), thing: object = None, other: Hidden = None):
+        return path, many, names, thing, other
+
+    assert call("a", np.int64(2), ["b"], thing=7, other=8) == ("a", 2, ["b"], 7, 8)
+    for wrong, cause in (
+        ({"path": 1}, "path is 1"),
+        ({"path": "a", "many": True}, "many is True"),
+        ({"path": "a", "names": "bc"}, "names is 'bc'"),
+        ({"path": "a", "names": ["b", 3]}, r"names\[1\] is 3"),
+    ):
+        with pytest.raises(TypeError, match=cause):
+            call(**wrong)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'path'"):
+        call()

@@ -326,6 +326,8 @@ def _fill(
 
 
 def _move_in(made: Path, folder: Path, names: set[str]) -> None:
+    for part in sorted({name.partition("/")[0] for name in names}):
+        files.require_kind(folder / part, folder=(made / part).is_dir())
     (folder / CONFIG).unlink(missing_ok=True)
     for name in {HEADS, INDEX, PICKLE} - names:
         (folder / name).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.families import FAMILIES
 from maskery.checkpoint.family import Family
 from maskery.checkpoint.finite import guard
@@ -46,6 +47,7 @@ _MOST_SHARING = 1000
 _OTHER_WEIGHTS = "config.json and weights do not belong together: fetch or save the folder again"
 
 
+@checked
 def load(path: str | os.PathLike[str], *, allow_pickle: bool = False) -> Model:
     """The model in a folder, in float32 and evaluation mode; with its generator, if the folder holds one.
 

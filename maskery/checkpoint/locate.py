@@ -29,6 +29,8 @@ CHECKPOINTS = "checkpoints"
 _INDEX = ".index"
 """How the file is named that tells what a TensorFlow checkpoint holds."""
 _FORMAT = 1
+_STATE = "state.json"
+"""A run's own facts."""
 
 
 def holds_tensorflow(path: Path) -> bool:
@@ -54,7 +56,7 @@ def locate(path: Path) -> tuple[Path, str]:
         return cached, f"{path}: from the Hugging Face cache, {cached}"
     if not path.is_dir():
         raise CheckpointError("is a file", where=path, repair=f"give the folder: {path.parent}")
-    if (path / CONFIG).is_file() and (not is_run(path) or (path / files.MANIFEST).is_file()):
+    if (path / CONFIG).is_file() and (not is_run(path) or (path / files.MANIFEST).is_file() or _is_finished(path)):
         return path, ""
     if not is_run(path):
         raise CheckpointError(
@@ -86,6 +88,13 @@ def _nowhere(path: Path) -> CheckpointError:
 
 def is_run(path: Path) -> bool:
     return (path / RECIPE).is_file() or (path / CHECKPOINTS).is_dir()
+
+
+def _is_finished(run: Path) -> bool:
+    """Whether a run says that its model stands at the top. Its manifest says so, too, but is removed by who changes the
+    model on purpose."""
+    state = run / _STATE
+    return state.is_file() and read_json(state).get("finished") is True
 
 
 def saved_steps(run: Path) -> list[int]:

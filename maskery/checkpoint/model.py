@@ -9,6 +9,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.calls import prepare, shifted, with_decoder
 from maskery.checkpoint.families import OWN, Choice, choose
 from maskery.checkpoint.finite import guard
@@ -37,6 +38,7 @@ class Model(nn.Module):
     model.save("my-model")                                # a folder of Hugging Face, where a type expresses it
     """
 
+    @checked
     def __init__(
         self,
         network: Network,
@@ -49,6 +51,9 @@ class Model(nn.Module):
         generator: Model | None = None,
     ) -> None:
         super().__init__()
+        for name, head in heads.items():
+            if not isinstance(head, nn.Module):
+                raise arguments.wrong(f"heads[{name!r}]", head, "a module of torch")
         self.network = network
         self.head_modules = nn.ModuleDict(dict(heads))
         self.tokenizer = tokenizer
@@ -90,6 +95,7 @@ class Model(nn.Module):
         pad = None if self.tokenizer is None else self.tokenizer.specials.pad
         return choose(self.config, held_by(self.network, self.heads), pad)
 
+    @checked
     def forward(
         self,
         ids: Tensor,
@@ -114,6 +120,7 @@ class Model(nn.Module):
         hidden: Hidden = self.network(inputs, layers=layers, attentions=attentions)
         return hidden
 
+    @checked
     def logits(
         self,
         ids: Tensor,
@@ -133,6 +140,7 @@ class Model(nn.Module):
         assert stack is not None
         return scores_of(name, self.heads[name], stack, hidden.decoder or hidden)
 
+    @checked
     def scores(self, head: str, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """What the named head says: (B,C) of one that reads rows as a whole, (B,T,C) or (B,T) of one that reads slots,
         zeros at padding. Each choice of a question is a row: `model.scores("choice", ...).view(-1, choices)`."""
@@ -184,12 +192,14 @@ class Model(nn.Module):
         """How many parameters each part has; `total` is that of all, shared ones counted once."""
         return parameters_by_part(self.network, self.heads, self.generator)
 
+    @checked
     def answering(self, question: str) -> Model:
         """The network that has learnt a question: the generator, where only it has the head."""
         if question in self.heads or self.generator is None or question not in self.generator.heads:
             return self
         return self.generator
 
+    @checked
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> Saved:
         """Write the folder; what is worth telling stands in the result's `notes`."""
         arguments.path("path", path, "the path of the folder to write")

@@ -115,7 +115,9 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
         raise CheckpointError("is not a table of named tensors", where=path, repair=f"get the model as {WEIGHTS}")
     for name, tensor in value.items():
         kind = "has a shape and no numbers (meta)" if tensor.is_meta else "is sparse"
-        if tensor.is_meta or tensor.layout != torch.strided:
+        if tensor.is_nested:
+            kind = "is nested: its rows are of several lengths"
+        if tensor.is_meta or tensor.is_nested or tensor.layout != torch.strided:
             raise CheckpointError(f"tensor {name} {kind}", where=path, repair="save it as a dense tensor with numbers")
     return dict(value)
 

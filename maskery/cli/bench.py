@@ -18,7 +18,7 @@ def bench(
     text: Annotated[
         Path | None, typer.Option("--text", metavar="F", help="Texts of your kind, one a line; else those of the demo.")
     ] = None,
-    texts: Annotated[int, typer.Option("--texts", metavar="N", min=1, help="How many are read.")] = 1000,
+    texts: Annotated[int, typer.Option("--texts", metavar="N", min=1, max=1_000_000, help="How many are read.")] = 1000,
     rounds: Annotated[int, typer.Option("--rounds", metavar="N", min=1, help="The best of so many counts.")] = 3,
     allow_pickle: PickleOption = False,
     as_json: JsonOption = False,

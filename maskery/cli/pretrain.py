@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maskery import arguments
 from maskery.cli.corpora import corpus_option, open_corpora
 from maskery.cli.settings import JsonOption, LangOption, PickleOption, SetOption, SizeOption, parse_settings
 
@@ -98,6 +99,7 @@ def _pretrain(
     from maskery.train.settle import settle
 
     began = time.monotonic()
+    arguments.processes("workers", workers)
     store = open_corpora(corpus)
     resolved = settle(
         options, store, out, resume, say=say, began=began, fsdp=fsdp, prepare=lambda recipe: prepare(recipe, store)

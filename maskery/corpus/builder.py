@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.corpus.encode import Pairs
 from maskery.corpus.given import documents
 from maskery.corpus.lines import Errors, Tally, check_errors
@@ -79,6 +80,7 @@ class _Chunk:
     done: int
 
 
+@checked
 def build(
     files: Iterable[str | Path | Mapping[str, Any]] | str | Path,
     out: str | Path,
@@ -119,10 +121,10 @@ def build(
     how = check_errors(errors)
     terms = None if dictionary is None else Dictionary.read(dictionary)
     segmenter(words, terms)
+    given, theirs = _given("tokenizer", tokenizer), _given("target_tokenizer", target_tokenizer)
     _check_options(out, tokenizer, kind, vocab, heldout, workers, duplicates)
     require_writable_around(out)
     field, target = _fields(field, pairs, target_tokenizer)
-    given, theirs = _given(tokenizer), _given(target_tokenizer)
     options: dict[str, Any] = {"format": format, "field": field, "duplicates": duplicates, "pairs": pairs}
     options |= {"tokenizer": "given" if given else "train", "kind": None if given else kind, "vocab": vocab}
     options |= {"words": words, "dictionary": _described(terms), "heldout": heldout, "errors": how}
@@ -201,10 +203,11 @@ def _fields(field: str, pairs: tuple[str, str] | None, target_tokenizer: object)
     return pairs
 
 
-def _given(tokenizer: str | Path | Tokenizer | None) -> Tokenizer | None:
-    if tokenizer is None or tokenizer == "train" or isinstance(tokenizer, Tokenizer):
-        return tokenizer if isinstance(tokenizer, Tokenizer) else None
-    return Tokenizer.load(arguments.path("tokenizer", tokenizer, "a Tokenizer, its path, or train"))
+def _given(name: str, tokenizer: str | Path | Tokenizer | None) -> Tokenizer | None:
+    if tokenizer is None or isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    path = arguments.path(name, tokenizer, "a Tokenizer, its path, or train")
+    return None if tokenizer == "train" else Tokenizer.load(path)
 
 
 def _check_options(
@@ -223,6 +226,7 @@ def _check_options(
         raise InputError(f"the held-out share is {heldout}", repair="--heldout takes a number from 0 to below 1")
     if workers is not None and workers < 0:
         raise InputError(f"{workers} workers", repair="--workers takes 0 or more")
+    arguments.processes("workers", workers or 0)
     if duplicates not in DUPLICATES:
         raise UnknownName("way with duplicates", duplicates, DUPLICATES)
     if tokenizer == "train":

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery.arguments import checked
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import fingerprint
 from maskery.errors import CorpusError, ExistsError, InputError
@@ -98,6 +99,7 @@ class Layer:
         }
 
 
+@checked
 def mark(
     corpus: Corpus,
     out: str | Path,
@@ -116,7 +118,7 @@ def mark(
 
     out = Path(out)
     given = {"phrases": phrases, "entities": entities}
-    lists = {name: _paths(files) for name, files in given.items() if files is not None}
+    lists = {name: found for name, files in given.items() if files is not None and (found := _paths(files))}
     if not any(lists.values()):
         raise InputError("there is nothing to mark", repair="--phrases FILE, --entities FILE, or both")
     if corpus.manifest["options"]["words"] == "none":

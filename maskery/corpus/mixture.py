@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.corpus.store import Corpus, CorpusFacts
 from maskery.corpus.weights import whole_weights
 from maskery.errors import CorpusError, InputError
@@ -154,6 +155,7 @@ class Mixture:
         """Vocabulary, special tokens and frequencies of all parts: what corruption draws random tokens by."""
         return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
 
+    @checked
     def documents(self, split: str = "train") -> NDArray[np.int64]:
         """The numbers of a split's documents, counted through all parts."""
         first = np.cumsum([0, *(part.heldout.size for part in self.parts)])
@@ -164,6 +166,7 @@ class Mixture:
         for part in self.parts:
             part.verify()
 
+    @checked
     def holding(self, split: str) -> Corpus | Mixture | None:
         """The same without the parts that have nothing of the split; None if none has."""
         kept = [place for place, part in enumerate(self.parts) if len(part.documents(split))]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.corpus import builder, mark
 from maskery.corpus.encode import Flag
 from maskery.corpus.writer import DATA, DICTIONARY, FORMAT, token_dtype
@@ -149,6 +150,7 @@ class Corpus:
         """Vocabulary, special tokens and frequencies: what corruption draws random tokens by."""
         return CorpusFacts(self.vocabulary, self.specials, self._frequency, lambda: self.tokenizer.ordinary)
 
+    @checked
     def documents(self, split: str = "train") -> NDArray[np.int64]:
         """The numbers of the documents of a split, ascending."""
         if split not in SPLITS:

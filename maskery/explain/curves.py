@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from maskery.arguments import checked
 from maskery.errors import InputError, UnknownName
 from maskery.explain.history import (
     X_AXES,
@@ -51,6 +52,7 @@ class _Asked:
         return self.metric.removeprefix(_HELD_OUT)
 
 
+@checked
 def curves(
     runs: Source | Sequence[Source],
     metrics: Sequence[str] = ("loss", "eval/loss"),

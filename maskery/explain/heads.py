@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.load import AnyModel, model_of
 from maskery.explain.attention import Attention, attend
 from maskery.explain.words import HeadWords, words_of
@@ -32,6 +33,7 @@ _TITLE = 60
 _FILTERS = {"AA": "A → A", "AB": "A → B", "BA": "B → A", "BB": "B → B"}
 
 
+@checked
 def head_view(
     model: AnyModel, text: str, pair: str | None = None, layers: Sequence[int] | None = None, lang: str = "en"
 ) -> Picture:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from maskery.arguments import checked
 from maskery.corpus.mixture import AnyCorpora, corpus_of
 from maskery.explain.flow import Flow, flow_of
 from maskery.explain.flow_words import FlowWords, flow_words, verdict, why_two
@@ -23,6 +24,7 @@ HIGH, STEP = 24, 32
 """Of the row above the matrices: height of a box, from one line to the next."""
 
 
+@checked
 def visibility(recipe: AnyRecipe, corpus: AnyCorpora | None = None, *, lang: str = "en") -> Picture:
     """Who sees whom in a short row of the recipe, what each layer knows, and whether a question leaks."""
     read = recipe_of(recipe)

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.heads import FIRST, POOLED
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
@@ -32,6 +33,7 @@ VOCABULARY = 30522
 """Of a recipe, when none is given: BERT's own in English."""
 
 
+@checked
 def network(source: Model | Recipe | str | PathLike[str], vocabulary: int = VOCABULARY, lang: str = "en") -> Picture:
     """The network of a recipe, with a vocabulary of so many pieces, or of a model; or of what is named: a folder is a
     model, all else the name or the file of a recipe."""

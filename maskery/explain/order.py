@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.batches import Batch
 from maskery.errors import InputError
 from maskery.explain.flow_words import flow_words, why_two
@@ -38,6 +39,7 @@ def order_of(tokens: Sequence[str], order: Sequence[int], layers: int = 3) -> Si
     return Side("", tuple(tokens), asked=tuple(tokens), order=tuple(turns), sights=sights, first=1)
 
 
+@checked
 def order(tokens: Sequence[str], order: Sequence[int], *, layers: int = 3, lang: str = "en") -> Picture:
     """Who sees whom when tokens are predicted in an order of their own: `order(["a", "b", "c"], [3, 1, 2])`."""
     tokens = arguments.items("tokens", tokens, 'a list of tokens: ["a", "b", "c"]')

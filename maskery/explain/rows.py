@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.corpus.mixture import AnyCorpora, corpus_of
 from maskery.edit import Edit
 from maskery.explain.chips import STYLE, chips, legend
@@ -52,6 +53,7 @@ def row_title(feed: Feed, phase: Phase, rows: Rows, place: int, words: Phrases =
     return head + words.phrase(": ") + words.phrase(", ").join(parts)
 
 
+@checked
 def corrupted_rows(
     recipe: AnyRecipe,
     corpus: AnyCorpora,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from maskery.arguments import checked
 from maskery.explain.curves import curves
 from maskery.explain.history import History, Source, histories
 from maskery.explain.series import Column, smoothed, window
@@ -139,6 +140,7 @@ def _best_text(run: Mapping[str, Any], metric: str) -> str:
     return f"{value} at step {best['step']:,}"
 
 
+@checked
 def comparison(runs: Source | Sequence[Source], x: str = "steps", lang: str = "en") -> Picture:
     """One page: a table, the curves in one picture, and the keys in which the recipes differ."""
     found = histories(runs)

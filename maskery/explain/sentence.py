@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maskery import arguments, randomness
+from maskery.arguments import checked
 from maskery.corpus.encode import Flag
 from maskery.corpus.mixture import AnyCorpora, Corpora, corpus_of
 from maskery.corpus.store import CorpusFacts
@@ -127,6 +128,7 @@ class Sentence:
         return Picture(words.maskings, body, note=words.maskings_note, lang=lang)
 
 
+@checked
 def maskings(
     recipes: Sequence[AnyRecipe] | Mapping[str, AnyRecipe],
     source: AnyCorpora | Tokenizer,

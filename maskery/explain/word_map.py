@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.explain.plot import wrapped
 from maskery.explain.words import words_of
 from maskery.picture import Picture
@@ -28,6 +29,7 @@ class _Box(NamedTuple):
     bottom: float
 
 
+@checked
 def word_map(vectors: AnyVectors, words: Sequence[str], near: int = NEAR, lang: str = "en") -> Picture:
     """Chosen words, each with its `near` neighbours, on the plane that keeps most of their differences."""
     vectors = vectors_of(vectors)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from maskery import files
+from maskery import arguments, files
 from maskery.errors import InputError
 from maskery.picture.markup import Markup, escape, joined, tag
 from maskery.picture.theme import SCOPE, page_css
@@ -39,6 +39,14 @@ class Picture:
     lang: str = "en"
     """Of the title and the note."""
 
+    def __post_init__(self) -> None:
+        arguments.text("title", self.title)
+        arguments.text("body", self.body)
+        arguments.text("note", self.note)
+        arguments.text("lang", self.lang)
+        if self.svg is not None:
+            arguments.text("svg", self.svg)
+
     def html(self) -> str:
         """One whole page."""
         word = _WORDS["zh" if self.lang.startswith("zh") else "en"]
@@ -61,7 +69,7 @@ class Picture:
 
     def save(self, path: str | Path) -> Path:
         """Write one file; the suffix says which kind. It appears whole or not at all."""
-        path = require_place(path)
+        path = require_place(arguments.path("path", path))
         files.write_text(path, self.html() if path.suffix == ".html" else self._drawing(path))
         return path
 
@@ -97,6 +105,7 @@ def require_place(path: str | Path) -> Path:
             where=path,
             repair=f"name it {path.stem}{ending}",
         )
+    files.require_place(path)
     if not path.parent.is_dir():
         raise InputError("no such folder", where=path.parent, repair=f"mkdir -p {path.parent}")
     return path

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from tomlkit.items import Array, InlineTable, Table
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.config import Config
 from maskery.corruption.config import CorruptionConfig
 from maskery.errors import RecipeError, RefusedError
@@ -65,6 +66,7 @@ class Recipe(Config):
         _fill(document, self.plain())
         return tomlkit.dumps(document)
 
+    @checked
     def changed(self, overrides: Mapping[str, Any]) -> Recipe:
         """This recipe with other answers to some dotted keys; they win over everything that made it."""
         return _build([Layer(where=f"recipe {self.name}", data=self.plain()), override_layer(overrides)])
@@ -81,6 +83,7 @@ class Recipe(Config):
         raise RefusedError(f"refused for {len(refusals)} reasons{lines}", where=f"recipe {self.name}")
 
 
+@checked
 def recipe(
     name_or_path: str | PathLike[str], overrides: Mapping[str, Any] | None = None, *, size: str | None = None
 ) -> Recipe:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from maskery.batches import Batch
 from maskery.checkpoint.model import Model
+from maskery.errors import InputError
 from maskery.feed import share
 from maskery.phases import Phase, phase_at, phases_of
 from maskery.rows.order import Order
@@ -39,6 +40,10 @@ def nobody(rows: int) -> None:
     """Whom nothing has to be told."""
 
 
+_SHORTEST = 8
+"""Slots of a row, as in every training."""
+
+
 class UnitFeed(ABC):
     """Batches, a pure function of (units, seed, step): every epoch visits all units in a keyed order."""
 
@@ -52,6 +57,11 @@ class UnitFeed(ABC):
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
+        if self.training.length < _SHORTEST:
+            raise InputError(
+                f"rows.length: rows of {self.training.length} slots are too short for a training",
+                repair=f"set it to {_SHORTEST} or more, or leave it out",
+            )
         return phases_of(self.training)
 
     @property

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from maskery import files
+from maskery import arguments, files
 from maskery.checkpoint.tensors import read_json
 from maskery.errors import ArgumentError, CheckpointError, ExistsError, Stopped
 from maskery.extras import optional
@@ -114,6 +114,8 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
     # -- training
 
     def _tuned(self, X: Any, labels: Sequence[str | float], classes: tuple[str, ...]) -> Self:  # noqa: N803
+        given = {name: value for name, value in self.get_params(deep=False).items() if name != "model"}
+        arguments.require(TextEstimator.__init__, given)
         texts = texts_of(X)
         if len(texts) != len(labels):
             raise ArgumentError(

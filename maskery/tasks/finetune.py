@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from maskery import arguments, files
+from maskery.arguments import checked
 from maskery.checkpoint.fingerprint import model_fingerprint
 from maskery.checkpoint.load import load
 from maskery.checkpoint.locate import locate
@@ -165,6 +166,7 @@ def made_config(values: Mapping[str, Any]) -> TaskConfig:
         raise InputError(first["msg"], where=where, repair=f"leave out {where}, or see the guide of finetune") from None
 
 
+@checked
 def finetune(
     model: str | os.PathLike[str],
     *,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.locate import locate
 from maskery.errors import ArgumentError
 from maskery.records import Records, records_or_items
@@ -39,6 +40,7 @@ _TEXTS = (
 )
 
 
+@checked
 def predict(
     model: AnyTask | Sequence[AnyTask],
     texts: Texts,

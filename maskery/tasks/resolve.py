@@ -35,6 +35,10 @@ class Splits:
     test: Examples | None = None
 
 
+_LARGEST = 1 << 20
+"""Examples of one step."""
+
+
 def resolve(config: TaskConfig, model: Model, splits: Splits, labels: tuple[str, ...], say: Say) -> TaskConfig:
     """The task with nothing left open; `labels` as the training data has them."""
     if config.task == "seq2seq":
@@ -44,11 +48,21 @@ def resolve(config: TaskConfig, model: Model, splits: Splits, labels: tuple[str,
         _require_able(config, model)
         told = with_reading(with_sides(config, model.family, say), model, say)
         told, units = _with_length(told, model, splits.train, say)
+    _require_possible(told)
     steps = steps_of(told, units)
     training = told.training.model_copy(update={"steps": steps, "length": told.rows.length})
     told = with_threshold(told, splits.train, splits.dev, say)
     meta = Meta.fit(splits.train) if splits.train.meta else Meta()
     return told.model_copy(update={"labels": labels, "training": training, "meta": meta})
+
+
+def _require_possible(config: TaskConfig) -> None:
+    """Refuse a step that no memory holds, before anything is made of it."""
+    if config.training.batch > _LARGEST:
+        raise InputError(
+            f"training.batch: {config.training.batch:,} examples a step are more than memory holds",
+            repair=f"set it to {_LARGEST:,} or fewer",
+        )
 
 
 def _require_able(config: TaskConfig, model: Model) -> None:

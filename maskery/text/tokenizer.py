@@ -22,7 +22,8 @@ from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
 from maskery import arguments, files, hub
-from maskery.errors import InputError
+from maskery.arguments import checked
+from maskery.errors import ArgumentError, InputError
 from maskery.text import byte_pairs, marks, numbers, piece_files, roles, wordpiece
 from maskery.text.characters import character_class, readable_texts
 from maskery.text.marks import Part
@@ -64,6 +65,7 @@ class Tokenizer:
     tokenizer.tokens(ids), tokenizer.decode(ids)
     """
 
+    @checked
     def __init__(
         self, rust: RustTokenizer, *, settings: dict[str, Any] | None = None, note: str = "", where: str | Path = ""
     ) -> None:
@@ -88,6 +90,7 @@ class Tokenizer:
         return f"Tokenizer({self.kind}, {self.vocabulary:,} pieces)"
 
     @classmethod
+    @checked
     def from_json(cls, text: str, *, settings: dict[str, Any] | None = None, where: str | Path = "") -> Tokenizer:
         """From the text of a tokenizer.json."""
         with _readable(where):
@@ -101,6 +104,7 @@ class Tokenizer:
         return made
 
     @classmethod
+    @checked
     def from_pieces(
         cls,
         pieces: Sequence[str],
@@ -111,6 +115,8 @@ class Tokenizer:
     ) -> Tokenizer:
         """A WordPiece tokenizer; `lowercase=None` looks at the pieces. `settings` (tokenizer_config.json) may say
         `strip_accents` and `tokenize_chinese_chars`."""
+        if not len(pieces):
+            raise ArgumentError("pieces is an empty list", repair="give pieces as a list of strings, [UNK] among them")
         if lowercase is None:
             capitals = wordpiece.upper_case_pieces(pieces)
             lowercase = capitals == 0
@@ -121,6 +127,7 @@ class Tokenizer:
         return cls(rust, settings=told, note=note)
 
     @classmethod
+    @checked
     def from_sentencepiece(cls, path: Path, settings: dict[str, Any]) -> Tokenizer:
         """From the file of a SentencePiece model; `settings` as tokenizer_config.json has them."""
         with _readable(path):
@@ -128,6 +135,7 @@ class Tokenizer:
         return cls(read.rust, settings=read.settings, note=read.note, where=path)
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> Tokenizer:
         """From a folder with tokenizer.json, vocab.txt, vocab.json and merges.txt, spiece.model,
         sentencepiece.bpe.model or spm.model; from a tokenizer.json, a bare vocab.txt, or the .model file of
@@ -186,6 +194,7 @@ class Tokenizer:
     def _raw(self) -> RustTokenizer:
         return marks.without_marks(self._marked, self.names.values())
 
+    @checked
     def encode_flat(self, texts: Sequence[str]) -> FlatTokens:
         """Raw text to one run of tokens. `Encoding.offsets` makes a tuple a token; flattening them as iterators is
         the quickest way out that the binding leaves."""
@@ -198,6 +207,7 @@ class Tokenizer:
         places = np.fromiter(chain.from_iterable(pairs), dtype=np.int64, count=2 * total).reshape(-1, 2)
         return FlatTokens(ids, places[:, 0], places[:, 1], lengths)
 
+    @checked
     def encode_ids(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Raw text to one run of ids, and how many each text has; quicker than `encode_flat`."""
         with readable_texts(texts):
@@ -206,6 +216,7 @@ class Tokenizer:
         ids = np.fromiter(chain.from_iterable([e.ids for e in encodings]), dtype=np.uint32, count=int(lengths.sum()))
         return ids, lengths
 
+    @checked
     def beginning(self, text: str, tokens: int, characters: int) -> str:
         """A beginning of raw text, `characters` long or longer, whose first `tokens` tokens are those of the whole; the
         text itself where none is sure to be. What follows can change the last word and the one before, no others."""
@@ -219,6 +230,7 @@ class Tokenizer:
             characters *= 4
         return text
 
+    @checked
     def encode_raw(self, texts: Sequence[str]) -> list[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """For each raw text its ids (n,) and character offsets (n, 2); no specials are added, none is recognised."""
         flat = self.encode_flat(texts)
@@ -226,12 +238,14 @@ class Tokenizer:
         offsets = np.stack([flat.start, flat.end], axis=1)
         return list(zip(np.split(flat.ids, cuts), np.split(offsets, cuts), strict=True)) if len(texts) else []
 
+    @checked
     def encode(self, text: str, pair: str | None = None) -> tuple[list[int], list[int]]:
         """Ids and segments of marked text in the tokenizer's frame ([CLS] a [SEP] b [SEP]); `[MASK]` is the mask."""
         with readable_texts((text, pair or "")):
             encoding = self._marked.encode(text, pair, add_special_tokens=True)
         return list(encoding.ids), list(encoding.type_ids)
 
+    @checked
     def encode_marked(self, text: str) -> list[int]:
         """Ids of marked text as it stands, without a frame; `[MASK]` is the mask."""
         with readable_texts((text,)):
@@ -269,6 +283,7 @@ class Tokenizer:
         found = self._marked.get_added_tokens_decoder().values()
         return {*self.names.values(), *(token.content for token in found)}
 
+    @checked
     def id(self, piece: str) -> int | None:
         """The number of a piece; None: the vocabulary does not have it."""
         return self._marked.token_to_id(piece)
@@ -298,6 +313,7 @@ class Tokenizer:
         kept = [n for n, piece in enumerate(self.pieces) if piece and piece not in mark]
         return np.array([n for n in kept if n not in self.specials.ids], dtype=np.int64)
 
+    @checked
     def with_names(self, names: Mapping[str, str]) -> Tokenizer:
         """The same tokenizer, some pieces of which have other names; marked text that holds these means the pieces."""
         made = Tokenizer(marks.with_names(self._marked, names), settings=self._settings, note=self.note)
@@ -323,6 +339,7 @@ class Tokenizer:
         made.target = self.target
         return made
 
+    @checked
     def save(self, folder: str | Path, *, max_length: int | None = None, segments: bool = True) -> list[str]:
         """Write the files that `transformers.AutoTokenizer` opens; their names are returned.
 
@@ -373,8 +390,8 @@ def _readable(where: str | Path) -> Iterator[None]:
         ) from None
 
 
-def _plain(ids: ArrayLike) -> list[int]:
-    return [int(number) for number in np.asarray(ids).ravel()]
+def _plain(ids: Any) -> list[int]:
+    return arguments.whole_numbers("ids", ids)
 
 
 def _read_text(path: Path) -> str:

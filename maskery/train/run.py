@@ -17,6 +17,7 @@ from maskery import arguments, files, hub
 from maskery.checkpoint.folder import beside, save_into
 from maskery.checkpoint.load import load
 from maskery.checkpoint.model import Model
+from maskery.checkpoint.tensors import read_json
 from maskery.corpus.mixture import AnyCorpora, Corpora, corpus_of
 from maskery.errors import CheckpointError, DiskError, ExistsError, InputError, RecipeError, Stopped
 from maskery.feed import Feed
@@ -27,7 +28,7 @@ from maskery.train import corpora, knowledge, longer, machine, precision
 from maskery.train.build import Pretrainer, Say, begin_with, build_trainer, require_no_leak
 from maskery.train.evaluate import evaluate
 from maskery.train.fits import require_memory
-from maskery.train.folder import RunFolder
+from maskery.train.folder import STATE, RunFolder
 from maskery.train.frequencies import against_frequencies
 from maskery.train.lock import LOCK, locked
 from maskery.train.loggers import Logger, Loggers
@@ -100,7 +101,7 @@ def pretrain(
     """
     recipe, corpus = recipe_of(recipe).require(), corpus_of(corpus)
     folder = RunFolder(arguments.path("out", out, "the path of a run folder"))
-    workers = arguments.count("workers", workers, 0)
+    workers = arguments.processes("workers", arguments.count("workers", workers, 0))
     arguments.call("say", say)
     require_memory(recipe, corpus.vocabulary, corpus.target_vocabulary, sharded=fsdp)
     corpus.verify()
@@ -226,8 +227,12 @@ def _open_folder(
             say(f"{folder.path}: the run was stopped before its first files were whole; starting anew")
             files.remove_leftovers(folder.path)
             return False, ()
+        kind = read_json(folder.path / STATE).get("kind") if (folder.path / STATE).is_file() else None
+        cause = "is no run folder: recipe.toml or state.json is missing"
         raise CheckpointError(
-            "is no run folder: recipe.toml or state.json is missing", where=folder.path, repair="choose another --out"
+            f"is a run of maskery {kind}, not of maskery pretrain" if kind else cause,
+            where=folder.path,
+            repair="choose another --out, and no --resume",
         )
     free = (*FREE, longer.KEY) if recipe.training.steps > folder.recipe.training.steps else FREE
     changed = {key: pair for key, pair in diff(folder.recipe, recipe).items() if key not in free}

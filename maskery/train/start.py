@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.corpus.mixture import AnyCorpora, corpus_of
 from maskery.errors import ArgumentError
 from maskery.recipes.recipe import AnyRecipe, Recipe
@@ -19,6 +20,7 @@ from maskery.train.run import Run, say_on_stderr
 from maskery.train.settle import settle
 
 
+@checked
 def pretrain(
     recipe: AnyRecipe,
     corpus: AnyCorpora,
@@ -58,6 +60,10 @@ def pretrain(
     store = corpus_of(corpus)
     folder = arguments.path("out", out, "the path of a run folder")
     arguments.call("say", say)
+    arguments.processes("workers", arguments.count("workers", workers, 0))
+    for number, each in enumerate(arguments.items("loggers", loggers, "a list of loggers")):
+        if not all(callable(getattr(each, name, None)) for name in ("begin", "log", "end")):
+            raise arguments.wrong(f"loggers[{number}]", each, "an object with begin, log and end, as maskery.Logger")
     given: dict[str, Any] = {
         **{"size": size, "settings": settings, "steps": steps, "tokens": tokens, "budget": budget, "lr": lr},
         **{"batch": batch, "length": length, "seed": seed, "as_published": as_published or None},

@@ -26,6 +26,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.model import Model
 from maskery.errors import ArgumentError, InputError
 from maskery.model.products import Products
@@ -47,6 +49,7 @@ ALWAYS = ("query", "document")
 """Names that every folder has for sentence-transformers; their text may be empty."""
 BATCHES = 2
 """What so many would take may lie in pieces before all of it is given back: to take it anew costs time."""
+_ROWS = "an array of vectors, one a row"
 Told = Callable[[int], None]
 """How many texts have become vectors since it was last called."""
 
@@ -71,6 +74,7 @@ class Encoder:
     encoder.similarity(vectors)                           # (n, n)
     """
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str] | Model | VectorModel,
@@ -119,6 +123,7 @@ class Encoder:
         """D, the numbers in a vector."""
         return self.made.dimensions
 
+    @checked
     def encode(
         self,
         texts: str | Iterable[str],
@@ -148,6 +153,7 @@ class Encoder:
         found = quantised(vectors, precision, self._ranges(vectors) if precision == "int8" else None)
         return np.asarray(found[0]) if isinstance(texts, str) else found
 
+    @checked
     def encode_query(
         self,
         texts: str | Iterable[str],
@@ -163,6 +169,7 @@ class Encoder:
             progress=progress,
         )  # fmt: skip
 
+    @checked
     def encode_document(
         self,
         texts: str | Iterable[str],
@@ -181,8 +188,11 @@ class Encoder:
     def similarity(self, one: NDArray[Any], other: NDArray[Any] | None = None) -> NDArray[np.float32]:
         """(n, m) of all pairs, by the measure of the folder. Bytes of int8 are turned back by `ranges`; of binary ones
         each bit counts as 1 or -1."""
-        return similarity(self._plain(one), self._plain(one if other is None else other), self.config.similarity)
+        rows = arguments.array("one", one, _ROWS)
+        others = rows if other is None else arguments.array("other", other, _ROWS)
+        return similarity(self._plain(rows), self._plain(others), self.config.similarity)
 
+    @checked
     def with_after(self, after: After) -> Encoder:
         """The same with a fitted post-processing behind all other steps. Vectors that were of length 1 are so again."""
         steps = list(self.made.steps)
@@ -191,6 +201,7 @@ class Encoder:
             self.say(note)
         return self._with([*steps, step_of(after), *ends])
 
+    @checked
     def fit_after(
         self,
         kind: str,
@@ -214,16 +225,19 @@ class Encoder:
         self.say(after.describe())
         return self.with_after(after)
 
+    @checked
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Write the folder, for sentence-transformers as well, where it knows all steps."""
         for note in write_encoder(self.made, path, replace_old=replace):
             self.say(note)
 
+    @checked
     def part(self, texts: Sequence[str], prompt: str | None = None, told: Told | None = None) -> Part:
         """The vectors as they come, with the counts that `encode` tells. `prompt` is a name."""
         rows = self.made.rows(texts, self.prompt_text(prompt))
         return Part(self._vectors(rows, told or (lambda many: None)), rows.cut, rows.empty)
 
+    @checked
     def prompt_text(self, name: str | None) -> str:
         """The text of a prompt; None: of the one that is used where none is asked for."""
         name = self.config.prompt if name is None else name
@@ -234,6 +248,7 @@ class Encoder:
             raise ArgumentError(f"no prompt is called {name!r}", repair=f"the folder's prompts: {known}")
         return self.config.prompts[name]
 
+    @checked
     def require_dimensions(self, dimensions: int | None) -> None:
         """Refuse to keep more dimensions than there are, or none."""
         if dimensions is not None and not 1 <= dimensions <= self.dimensions:

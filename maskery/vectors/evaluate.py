@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.model import Model
 from maskery.errors import ArgumentError, UnknownName
 from maskery.tasks.examples import TASKS, Examples
@@ -34,6 +35,7 @@ from maskery.vectors.judge.measure import VectorJudgement, evaluate_vectors
 Say = Callable[[str], None]
 
 
+@checked
 def evaluate(
     model: AnyTask | Encodes | Model,
     data: Any,

@@ -19,6 +19,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from maskery.arguments import checked
 from maskery.errors import InputError, UnknownName
 from maskery.text.words import Segmenter, segmenter
 from maskery.words.vectors import AnyVectors, vectors_of
@@ -34,6 +35,7 @@ class StaticEncoder:
     encoder.encode(["a text", "another"])                 # float32 (n, D)
     """
 
+    @checked
     def __init__(
         self,
         vectors: AnyVectors,
@@ -55,6 +57,7 @@ class StaticEncoder:
         self.empty_ = 0
         """Texts of the last call that have no word with a vector."""
 
+    @checked
     def fit(self, texts: Sequence[str], batch: int = 256) -> Self:
         """Find the direction that these texts have in common; a mean needs none."""
         _require_texts(texts)
@@ -72,6 +75,7 @@ class StaticEncoder:
             self.common_ = np.linalg.eigh(square)[1][:, -1].astype(np.float32)
         return self
 
+    @checked
     def encode(self, texts: Sequence[str], batch: int = 256) -> NDArray[np.float32]:
         """(n, D), a row a text."""
         _require_texts(texts)

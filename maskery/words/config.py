@@ -46,7 +46,7 @@ class WordsConfig(Config):
     """All numbers of a training."""
 
     method: Annotated[str, AfterValidator(METHODS.validator())] = "cbow"
-    width: int = Field(100, ge=1)
+    width: int = Field(100, ge=1, le=65536)
     window: int = Field(5, ge=1)
     """Words on each side at most; cbow, skipgram and fasttext draw 1..window for each word, glove takes all."""
     epochs: int = Field(5, ge=1)

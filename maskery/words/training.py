@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from maskery import arguments
 from maskery.errors import ExistsError, InputError, Stopped
 from maskery.files import (
     MANIFEST,
@@ -29,7 +30,7 @@ from maskery.files import (
     write_json,
 )
 from maskery.words.config import METHODS, WordsConfig
-from maskery.words.folder import STATE, write_arrays
+from maskery.words.folder import STATE, WORDS, write_arrays
 from maskery.words.protocol import Epoch
 from maskery.words.vectors import WordVectors
 from maskery.words.vocabulary import Told, Words, read_words
@@ -51,6 +52,7 @@ class Training:
     def __init__(self, corpus: Corpus, config: WordsConfig, out: str | Path, *, resume: bool = False) -> None:
         self.corpus, self.config, self.out = corpus, config, Path(out)
         self.method = METHODS.get(config.method)
+        arguments.processes("workers", config.workers)
         self.method.check()
         self._require_elsewhere()
         corpus.verify()
@@ -138,6 +140,10 @@ class Training:
         require_writable_around(self.out)
 
     def _resumed(self) -> Epoch:
+        if (self.out / MANIFEST).is_file() and not (self.out / WORDS).is_file():
+            raise InputError(
+                "is no run of maskery words train", where=self.out, repair="choose another --out, and no --resume"
+            )
         if (self.out / MANIFEST).is_file():
             raise ExistsError(
                 "this training has ended", where=self.out, repair="leave out --resume, give another --out"

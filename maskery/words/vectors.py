@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.errors import InputError
 from maskery.words.subwords import Subwords
 
@@ -40,6 +41,7 @@ class WordVectors:
     vectors.neighbours("cat", n=5), vectors.analogy("man", "king", "woman")
     """
 
+    @checked
     def __init__(
         self,
         words: Sequence[str],
@@ -51,14 +53,17 @@ class WordVectors:
         notes: Sequence[str] = (),
     ) -> None:
         self.words = list(words)
-        self.counts = np.asarray(counts, dtype=np.int64)
-        self.matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+        self.counts = arguments.array("counts", counts, "an array of whole numbers").astype(np.int64, copy=False)
+        rows = arguments.array("matrix", matrix, "an array of numbers, one row a word")
+        self.matrix = np.ascontiguousarray(rows, dtype=np.float32)
         self.facts = dict(facts or {})
         self.subwords = subwords
         self.notes = list(notes)
         if self.matrix.ndim != 2 or {len(self.words), len(self.counts)} != {len(self.matrix)}:
             shapes = f"{len(self.words)} words, {len(self.counts)} counts, vectors {self.matrix.shape}"
-            raise InputError(f"words, counts and vectors do not agree: {shapes}", repair="give one of each for a word")
+            raise InputError(
+                f"words, counts and vectors (matrix) do not agree: {shapes}", repair="give one of each for a word"
+            )
         bad = np.flatnonzero(~np.isfinite(self.matrix).all(axis=1))
         if bad.size:
             raise InputError(
@@ -68,6 +73,7 @@ class WordVectors:
             )
 
     @classmethod
+    @checked
     def load(cls, path: str | Path, progress: Told | None = None) -> WordVectors:
         """A folder of ours, or a file of word2vec, text or binary."""
         from maskery.words import folder, formats
@@ -77,12 +83,14 @@ class WordVectors:
             return formats.read(path, progress)
         return folder.read(path)
 
+    @checked
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the folder, whole or not at all. One that is there is an error, unless it may be replaced."""
         from maskery.words import folder
 
         return folder.write(self, Path(path), replace=replace)
 
+    @checked
     def export(self, path: str | Path, *, binary: bool = False, progress: Told | None = None) -> Path:
         """Write one file of word2vec, text or binary."""
         from maskery.words import formats
@@ -114,6 +122,7 @@ class WordVectors:
         made: NDArray[np.float32] = np.divide(self.matrix, length, out=np.empty_like(self.matrix), casting="same_kind")
         return made
 
+    @checked
     def vector(self, word: str) -> NDArray[np.float32]:
         """(D,); with n-grams (fasttext) for words that training never saw, too."""
         row = self.index.get(arguments.text("word", word))
@@ -125,13 +134,16 @@ class WordVectors:
             raise self._unknown(word)
         return made
 
+    @checked
     def neighbours(self, word: str, n: int = 10) -> list[tuple[str, float]]:
         """The n words with the highest cosine, the word itself left out."""
         arguments.count("n", n, 0)
         return self._nearest(_unit(self.vector(word)), n, [word])
 
+    @checked
     def analogy(self, a: str, b: str, c: str, n: int = 10) -> list[tuple[str, float]]:
         """`a` is to `b` as `c` is to what? Those nearest to b - a + c (unit vectors, 3CosAdd), the three left out."""
+        arguments.count("n", n, 0)
         first, second, third = (_unit(self.vector(word)) for word in (a, b, c))
         return self._nearest(_unit(second - first + third), n, [a, b, c])
 

@@ -22,13 +22,16 @@ import torch
 from torch import Tensor
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.load import AnyModel, model_of
 from maskery.checkpoint.model import Model
-from maskery.errors import InputError, UnknownName
+from maskery.errors import ArgumentError, InputError, UnknownName
 from maskery.text.tokenizer import Tokenizer
 
 ORDERS = ("left", "any")
 BEAMS = 8
+_MOST = 4096
+"""Partial texts that a search keeps."""
 MOST_JOINT = 16
 """Masks that are filled together: each costs a pass over all partial texts."""
 
@@ -88,6 +91,7 @@ class Filled:
         }  # fmt: skip
 
 
+@checked
 def fill(model: AnyModel, text: str, *, top: int = 5, order: str = "left", beams: int = BEAMS) -> Filled:
     """The `top` most probable tokens at each mask of `text`; with several masks, also the most probable whole texts.
 
@@ -104,6 +108,12 @@ def fill(model: AnyModel, text: str, *, top: int = 5, order: str = "left", beams
     shares = reader.read([{}])[0]
     masks = tuple(_mask(reader, slot, line, top) for slot, line in zip(reader.slots, shares, strict=True))
     several = 1 < len(masks) <= MOST_JOINT
+    if several and max(beams, top) > _MOST:
+        raise ArgumentError(
+            f"{'top' if top > beams else 'beams'} {max(beams, top):,} is too large for several masks: so many partial "
+            "texts would be kept",
+            repair=f"top and beams {_MOST:,} or less",
+        )
     joint = _joint(reader, shares, order, max(beams, top), top) if several else ()
     best = joint[0].ids if joint else [mask.candidates[0].id for mask in masks]
     unknown = sum(number == reader.tokenizer.specials.unk for number in reader.ids)

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.load import AnyModel, model_of
 from maskery.checkpoint.model import Model
 from maskery.errors import InputError
@@ -32,6 +33,7 @@ BATCH = 16
 """Prompts that are written for at once."""
 
 
+@checked
 def generate(
     model: AnyModel,
     prompts: str | Sequence[str],

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from maskery import arguments
+from maskery.arguments import checked
 from maskery.checkpoint.load import AnyModel, model_of
 from maskery.checkpoint.model import Model
 from maskery.errors import ArgumentError, InputError
@@ -110,6 +111,7 @@ class Scores:
         }
 
 
+@checked
 def score(
     model: AnyModel,
     texts: str | Sequence[str] | Sequence[Pair],
