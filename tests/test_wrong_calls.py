@@ -235,7 +235,6 @@ CALLS = {
     "score progress": (lambda t: maskery.score(t.model, "a", progress=True), "progress is True (bool)"),
     "predict map": (lambda t: maskery.predict(t.place / "m", "a", map=["a=b"]), "map is of type list"),
     "evaluate by": (lambda t: maskery.evaluate(t.place / "m", "a.tsv", by="group"), "by is 'group' (str)"),
-    "finetune settings": (lambda t: _tuned(t, train=[ROW], settings=["epochs=2"]), "settings is of type list"),
     "finetune resume": (lambda t: _tuned(t, train=[ROW], resume="yes"), "resume is 'yes' (str)"),
     "finetune task": (lambda t: _tuned(t, train=[ROW], task=3), "task is 3 (int)"),
     "pretrain lr": (lambda t: maskery.pretrain("bert", t.corpus, t.place / "r", lr="2e-3"), "lr is '2e-3' (str)"),
