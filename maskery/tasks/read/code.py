@@ -14,7 +14,6 @@ from typing import Any
 
 from maskery.errors import InputError, MaskeryError
 
-
 _CLASSES = "from run_classifier import DataProcessor, InputExample"
 _IMPORTS = {
     **dict.fromkeys(("DataProcessor", "InputExample"), _CLASSES),
