@@ -110,6 +110,11 @@ def test_export_refuses_to_lose_the_head_of_a_task(capsys, tmp_path):
     assert not (tmp_path / "out").exists()
     run(capsys, *arguments, "--head", "none")
     assert same_bits(weights(tmp_path / "run"), weights(tmp_path / "out"))
+    task_model(load(tmp_path / "base"), "tag", head={"crf": True}).save(tmp_path / "crf", quiet)
+    assert "task.safetensors" in run(capsys, "export", tmp_path / "crf", "--out", tmp_path / "no", code=2).err
+    model_of("masked_token").save(tmp_path / "masked")
+    run(capsys, "export", tmp_path / "masked", "--out", tmp_path / "encoder", "--head", "none")
+    assert not load(tmp_path / "encoder").heads
     assert "--head chooses" in run(capsys, *arguments, "--head", "masked_token", code=2).err
     task_model(load(tmp_path / "base"), "classify").save(tmp_path / "own", quiet)
     run(capsys, "export", tmp_path / "own", "--out", tmp_path / "whole")

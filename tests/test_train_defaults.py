@@ -6,12 +6,13 @@ from tiny import build
 
 import maskery
 from maskery.errors import InputError
+from maskery.language import phrases
 from maskery.model.config import ModelConfig
 from maskery.recipes.recipe import names, recipe
 from maskery.train import machine
 from maskery.train.defaults import choose_size, choose_training, peak_rate
 from maskery.train.options import Options, flat
-from maskery.train.settle import rows_and_size, settle
+from maskery.train.settle import _more, rows_and_size, settle
 
 
 @pytest.fixture(scope="module")
@@ -223,3 +224,13 @@ def test_a_recipe_object_is_trained_as_it_is(corpus, tmp_path):
     assert run.recipe == exact
     with pytest.raises(InputError, match="lr is given beside a Recipe, which is complete"):
         maskery.pretrain(exact, corpus, tmp_path / "other", lr=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("limits", "remedy"), [({"budget": "1s"}, "--budget"), ({}, "--budget"), ({"steps": 1}, "--steps")]
+)
+def test_an_only_update_without_a_rate_is_mended_by_what_was_limited(limits, remedy):
+    told = _more(Options("bert", **limits))
+    assert remedy in told
+    line = f"warning: the only update has rate 0 (decay linear): no weight moves; {told}"
+    assert phrases("zh").line(line).startswith("警告：唯一的一次更新学习率为 0")

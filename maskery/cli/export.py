@@ -42,6 +42,8 @@ def export(
         _refuse_without_its_head(Path(model))
     loaded = load(model, allow_pickle=allow_pickle)
     say_found(loaded)
+    if head is not None:
+        loaded.head_modules.clear()
     saved = export_model(loaded, out, family)
     for note in saved.notes:
         say(note)

@@ -110,7 +110,7 @@ def _task(folder: Path, allow_pickle: bool) -> TaskModel | None:
 def _refused(reason: str) -> InputError:
     return InputError(
         f"the head of this model cannot be written as ONNX: {reason}",
-        repair="--head none writes the states alone; maskery export MODEL --out FOLDER keeps everything",
+        repair="--head none writes the states alone; maskery predict uses the folder as it is",
     )
 
 
