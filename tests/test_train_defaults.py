@@ -230,7 +230,7 @@ def test_a_recipe_object_is_trained_as_it_is(corpus, tmp_path):
     ("limits", "remedy"), [({"budget": "1s"}, "--budget"), ({}, "--budget"), ({"steps": 1}, "--steps")]
 )
 def test_an_only_update_without_a_rate_is_mended_by_what_was_limited(limits, remedy):
-    told = _more(Options("bert", **limits))
+    told = _more(Options(recipe="bert", **limits))
     assert remedy in told
     line = f"warning: the only update has rate 0 (decay linear): no weight moves; {told}"
     assert phrases("zh").line(line).startswith("警告：唯一的一次更新学习率为 0")
