@@ -149,6 +149,15 @@ def test_held_out_documents_go_by_their_text():
     hashes = np.array([0, 2**62, 2**63, 2**64 - 1], dtype=np.uint64)
     assert hold_out(hashes, 0.3)[0].tolist() == [True, True, False, False]
     assert hold_out(hashes, 0.0)[0].tolist() == [False] * 4
+    many = np.linspace(2**60, 2**63, 12).astype(np.uint64)[::-1]
+    for share in (0.01, 0.07):  # no document, or one
+        chosen, notes = hold_out(many, share)
+        assert np.flatnonzero(chosen).tolist() == [10, 11], (
+            "a second segment may come from another document"
+        )
+        assert "the two with the smallest hashes" in notes[0]
+    assert np.count_nonzero(hold_out(many, 0.2)[0]) > 2
+    assert not hold_out(many, 0.0)[0].any()
     chosen, notes = hold_out(hashes[1:], 0.01)
     assert chosen.tolist() == [True, False, False]
     assert "smallest hash" in notes[0]

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from maskery.corpus.encode import Flag, Piece
 
 FORMAT = 1
+ENOUGH_FOR_TWO = 10
+"""Documents of which two may be held out whatever the share says."""
 DATA = ("tokens.bin", "flags.bin", "sentences.bin", "documents.bin", "heldout.bin")
 DICTIONARY = "dictionary.txt"
 """The words of the user's dictionary, where there was one: later views find words as the build did."""
@@ -87,8 +89,14 @@ class StoreWriter:
 
 
 def hold_out(hashes: NDArray[np.uint64], share: float) -> tuple[NDArray[np.bool_], list[str]]:
-    """Which documents are set aside: those whose hash, as a number in [0, 1), is below `share`."""
-    chosen = hashes < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    """Which documents are set aside: those whose hash, as a number in [0, 1), is below `share`; two at least, if there
+    are enough, for rows whose second segment comes from another document."""
+    edge = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    chosen = hashes < edge
+    different = np.unique(hashes)
+    if share > 0 and different.size >= ENOUGH_FOR_TWO and np.count_nonzero(different < edge) < 2:
+        note = f"the hash held out {np.count_nonzero(chosen)} documents: the two with the smallest hashes are taken"
+        return hashes <= different[1], [note]
     if share == 0 or (chosen.any() and not chosen.all()):
         return chosen, []
     if hashes.size == 0 or (hashes == hashes[0]).all():
