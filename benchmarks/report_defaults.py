@@ -14,8 +14,18 @@ FILES = {
 }
 HEADS = {
     "pretrain_defaults": {
-        "en": ["text", "recipe", "budget", "settings", "loss", "frequencies", "difference [95 %]", "accuracy, %"],
-        "zh": ["文本", "配方", "时间", "设置", "损失", "只用频率", "差 [95 %]", "准确率 %"],
+        "en": [
+            "text",
+            "recipe",
+            "budget",
+            "settings",
+            "tokens read, millions",
+            "loss",
+            "frequencies",
+            "difference [95 %]",
+            "accuracy, %",
+        ],
+        "zh": ["文本", "配方", "时间", "设置", "读了多少百万 token", "损失", "只用频率", "差 [95 %]", "准确率 %"],
     },
     "finetune_defaults": {
         "en": ["set", "rows", "`finetune`", "estimator", "`Encoder` + logistic regression", "TF-IDF", "seconds"],
@@ -57,12 +67,12 @@ def _budget(cell: dict[str, Any]) -> str:
 
 
 def _seeds(cells: Iterable[dict[str, Any]]) -> list[str]:
-    columns: list[list[str]] = [[], [], [], []]
+    columns: list[list[str]] = [[], [], [], [], []]
     for each in cells:
         first = each["frequencies"][0]
         gap = first["loss"] - first["frequencies"]
         accuracy = each["eval"].get(f"{first['objective']}/accuracy", float("nan"))
-        texts = [f"{first['loss']:.2f}", f"{first['frequencies']:.2f}"]
+        texts = [f"{each['tokens'] / 1e6:.1f}", f"{first['loss']:.2f}", f"{first['frequencies']:.2f}"]
         texts += [f"{gap:+.2f} [{first['low']:+.2f}, {first['high']:+.2f}]", f"{100 * accuracy:.1f}"]
         for column, text in zip(columns, texts, strict=True):
             column.append(text)

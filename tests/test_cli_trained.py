@@ -20,7 +20,7 @@ def made(tmp_path_factory):
     model_of("masked_token").save(folder / "base")
     lines = [f"{'x cat' if each % 2 else 'y mat'} sat\t{'odd' if each % 2 else 'even'}" for each in range(16)]
     (folder / "train.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
-    command = ["finetune", str(folder / "base"), "--epochs", "1", "--train", str(folder / "train.tsv")]
+    command = ["finetune", str(folder / "base"), "--epochs", "1", "--batch", "16", "--train", str(folder / "train.tsv")]
     command += ["--dev", str(folder / "train.tsv")]
     assert main([*command, "--out", str(folder / "run")]) == 0
     assert main([*command, "--out", str(folder / "runs"), "--seeds", "2"]) == 0

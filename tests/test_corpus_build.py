@@ -152,9 +152,7 @@ def test_held_out_documents_go_by_their_text():
     many = np.linspace(2**60, 2**63, 12).astype(np.uint64)[::-1]
     for share in (0.01, 0.07):  # no document, or one
         chosen, notes = hold_out(many, share)
-        assert np.flatnonzero(chosen).tolist() == [10, 11], (
-            "a second segment may come from another document"
-        )
+        assert np.flatnonzero(chosen).tolist() == [10, 11], "a second segment may come from another document"
         assert "the two with the smallest hashes" in notes[0]
     assert np.count_nonzero(hold_out(many, 0.2)[0]) > 2
     assert not hold_out(many, 0.0)[0].any()

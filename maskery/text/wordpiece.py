@@ -8,7 +8,6 @@ words above 100 characters become [UNK].
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ _SETTINGS = {
     "do_lower_case": "lowercase", "strip_accents": "strip_accents", "tokenize_chinese_chars": "handle_chinese_chars",
 }  # fmt: skip
 """Key of tokenizer_config.json -> what the normaliser calls it."""
+_KEPT = ("clean_text", *_SETTINGS.values())
 _AS_WRITTEN = ("PreTrainedTokenizer", "TokenizersBackend")
 """Classes that take tokenizer.json as it is, and look at none of these keys."""
 
@@ -78,10 +78,11 @@ def obey(rust: RustTokenizer, settings: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def _normaliser(rust: RustTokenizer) -> dict[str, Any]:
-    """What BERT's normaliser is set to; nothing where it is another."""
-    found: dict[str, Any] = json.loads(rust.to_str())["normalizer"] or {}
-    return found if found.pop("type", "") == "BertNormalizer" else {}
+def _normaliser(rust: RustTokenizer) -> dict[str, bool | None]:
+    """What BERT's normaliser is set to; nothing where it is another. Asked of the object: a tokenizer whose numbers go
+    far beyond its pieces ends the process when it is written as text."""
+    found = rust.normalizer
+    return {name: getattr(found, name) for name in _KEPT} if isinstance(found, BertNormalizer) else {}
 
 
 def stated(rust: RustTokenizer) -> dict[str, bool]:
