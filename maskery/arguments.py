@@ -167,11 +167,12 @@ def checked(function: Callable[Given, Kind]) -> Callable[Given, Kind]:
     return _call
 
 
-def require(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Check what was given to a call that may not check it itself, as scikit-learn asks of its estimators."""
+def require(function: Callable[..., Any], given: Mapping[str, Any], but: Sequence[str] = ()) -> None:
+    """Check what was given to a call that may not check it itself, as scikit-learn asks of its estimators; all `but`
+    these."""
     forms = _annotated(function)[1]
     for name, value in given.items():
-        if name in forms:
+        if name in forms and name not in but:
             _require(name, value, forms[name])
 
 
@@ -187,7 +188,9 @@ def _require(name: str, value: object, forms: Sequence[Form]) -> None:
                 text(f"{name}[{number}]", each)
         if isinstance(value, float) and _NUMBER in wanted:
             raise ArgumentError(f"{name} is {described(value)}", repair=f"give {name} as {wanted}")
-        raise wrong(name, value, wanted, f"decode it: {name}.decode()" if _is_bytes_for_text(value, forms) else "")
+        if _is_bytes_for_text(value, forms):
+            raise wrong(name, value, wanted, f"decode it: {name}.decode()")
+        raise wrong(name, value, wanted, unsaved(name, value, wanted) if _PATH in wanted else "")
 
 
 def _is_bytes_for_text(value: object, forms: Sequence[Form]) -> bool:
@@ -223,7 +226,7 @@ def _annotated(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str,
     return function.__code__.co_varnames[: function.__code__.co_argcount], forms
 
 
-_TEXT, _TEXTS, _NUMBER = "a string", "a list of strings", "a finite number"
+_TEXT, _TEXTS, _NUMBER, _PATH = "a string", "a list of strings", "a finite number", "a path"
 
 
 def _forms(hint: Any) -> tuple[Form, ...]:
@@ -318,8 +321,8 @@ _PLAIN: dict[type, Form] = {
     bool: (lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"), "True or False"),
     int: (_is_whole, "a whole number"),
     float: (_is_number, _NUMBER),
-    Path: (lambda value: isinstance(value, str | os.PathLike), "a path"),
-    os.PathLike: (lambda value: isinstance(value, str | os.PathLike), "a path"),
+    Path: (lambda value: isinstance(value, str | os.PathLike), _PATH),
+    os.PathLike: (lambda value: isinstance(value, str | os.PathLike), _PATH),
     Callable: (callable, "a function"),  # type: ignore[dict-item]  # an abstract class, as a type
     Mapping: (lambda value: isinstance(value, Mapping) or _has_names(value), "a table: {name: value}"),
 }

@@ -83,7 +83,7 @@ def test_the_same_rows_are_evaluated_every_time(corpus, tmp_path):
 
 
 def test_a_held_out_part_too_small_for_its_rows_is_said_and_skipped(tmp_path):
-    small = corpus_in(tmp_path, documents=12, heldout=0.0001)
+    small = corpus_in(tmp_path, documents=9, heldout=0.0001)
     assert len(small.documents("heldout")) == 1
     run, talk = run_quietly(tiny_recipe(**SHORT, training__eval_every=2), small, tmp_path / "bert")
     assert "no evaluation: the heldout part of the corpus is one document" in talk.text

@@ -114,8 +114,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
     # -- training
 
     def _tuned(self, X: Any, labels: Sequence[str | float], classes: tuple[str, ...]) -> Self:  # noqa: N803
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "model"}
-        arguments.require(TextEstimator.__init__, given)
+        arguments.require(TextEstimator.__init__, self.get_params(deep=False), but=("model",))
         texts = texts_of(X)
         if len(texts) != len(labels):
             raise ArgumentError(

@@ -28,18 +28,10 @@ from maskery.text import byte_pairs, marks, numbers, piece_files, roles, wordpie
 from maskery.text.characters import character_class, readable_texts
 from maskery.text.marks import Part
 from maskery.text.roles import Specials as Specials
+from maskery.text.stored_settings import SETTINGS, read_settings, read_text
 
-_SETTINGS = "tokenizer_config.json"
 TARGET = "target"
 """The folder inside of a tokenizer's for that of the targets, where what is written has a vocabulary of its own."""
-_NOT_OURS = (
-    "auto_map",
-    "added_tokens_decoder",
-    "name_or_path",
-    "tokenizer_file",
-    "vocab_file",
-    "special_tokens_map_file",
-)
 _DEFAULT_LENGTH = 512
 _HAN = character_class((0x3000, 0x303F), (0xFF00, 0xFFEF))
 """Han characters, and the signs and full-width forms that stand among them."""
@@ -96,7 +88,7 @@ class Tokenizer:
         with _readable(where):
             rust = RustTokenizer.from_str(text)
             told = wordpiece.obey(rust, settings or {})
-        note = "as written in tokenizer.json" + (f", but {', '.join(told)} as {_SETTINGS} says" if told else "")
+        note = "as written in tokenizer.json" + (f", but {', '.join(told)} as {SETTINGS} says" if told else "")
         made = cls(rust, settings=settings, note=note, where=where)
         with _readable(where):
             for pair in (None, "b"):
@@ -157,9 +149,9 @@ class Tokenizer:
             file = next((path / n for n in ("tokenizer.json", "vocab.txt") if (path / n).is_file()), path)
         if file is path and byte_pairs.is_here(path):
             rust, note = byte_pairs.read(path), f"made of {byte_pairs.VOCABULARY} and {byte_pairs.MERGES}"
-            return cls(rust, settings=_read_settings(path), note=note, where=path)
+            return cls(rust, settings=read_settings(path), note=note, where=path)
         if file is path and (pieces := piece_files.in_folder(path)) is not None:
-            return cls.from_sentencepiece(pieces, _read_settings(path))
+            return cls.from_sentencepiece(pieces, read_settings(path))
         if not file.is_file():
             raise InputError(
                 "no tokenizer here" if path.is_dir() else "no such file",
@@ -169,15 +161,15 @@ class Tokenizer:
                 "the word train",
             )
         if file.suffix == ".model":
-            return cls.from_sentencepiece(file, _read_settings(folder))
-        settings = _read_settings(folder) if path.is_dir() or file.suffix == ".json" else {}
+            return cls.from_sentencepiece(file, read_settings(folder))
+        settings = read_settings(folder) if path.is_dir() or file.suffix == ".json" else {}
         if file.suffix == ".json":
-            return cls.from_json(_read_text(file), settings=settings, where=file)
+            return cls.from_json(read_text(file), settings=settings, where=file)
         listed = wordpiece.read_vocabulary(file)
         stated = settings.get("do_lower_case")
         if not isinstance(stated, bool):
             return cls.from_pieces(listed, settings=settings)
-        note = f"{'uncased' if stated else 'cased'}: do_lower_case in {_SETTINGS}"
+        note = f"{'uncased' if stated else 'cased'}: do_lower_case in {SETTINGS}"
         return cls.from_pieces(listed, lowercase=stated, note=note, settings=settings)
 
     @cached_property
@@ -361,9 +353,9 @@ class Tokenizer:
         if not segments:
             settings["model_input_names"] = ["input_ids", "attention_mask"]
         files.write_text(folder / "tokenizer.json", self.json + "\n")
-        files.write_json(folder / _SETTINGS, dict(sorted(settings.items())))
+        files.write_json(folder / SETTINGS, dict(sorted(settings.items())))
         files.write_json(folder / "special_tokens_map.json", told)
-        written = ["tokenizer.json", _SETTINGS, "special_tokens_map.json"]
+        written = ["tokenizer.json", SETTINGS, "special_tokens_map.json"]
         if self.kind == "WordPiece" and all(self.pieces):
             files.write_text(folder / "vocab.txt", "".join(f"{piece}\n" for piece in self.pieces))
             written.append("vocab.txt")
@@ -392,24 +384,3 @@ def _readable(where: str | Path) -> Iterator[None]:
 
 def _plain(ids: Any) -> list[int]:
     return arguments.whole_numbers("ids", ids)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}", where=path, repair="fetch the file anew") from None
-
-
-def _read_settings(folder: Path) -> dict[str, Any]:
-    """The folder's tokenizer_config.json without what names code or repeats tokenizer.json."""
-    path = folder / _SETTINGS
-    if not path.is_file():
-        return {}
-    try:
-        settings = json.loads(_read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", where=path, repair="fetch the file anew, or remove it") from None
-    if not isinstance(settings, dict):
-        raise InputError("not a JSON object", where=path, repair="fetch the file anew, or remove it")
-    return {key: value for key, value in settings.items() if key not in _NOT_OURS}

@@ -78,7 +78,7 @@ def obey(rust: RustTokenizer, settings: Mapping[str, Any]) -> list[str]:
     return changed
 
 
-def _normaliser(rust: RustTokenizer) -> dict[str, bool | None]:
+def _normaliser(rust: RustTokenizer) -> dict[str, Any]:
     """What BERT's normaliser is set to; nothing where it is another. Asked of the object: a tokenizer whose numbers go
     far beyond its pieces ends the process when it is written as text."""
     found = rust.normalizer
