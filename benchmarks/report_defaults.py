@@ -90,10 +90,16 @@ def finetune_defaults(found: dict[str, Any], language: str) -> Cells:
             name,
             f"{rows:,}",
             *(_accuracy(sides.get(side, []), name) for side in ("finetune", "estimator", "logistic", "tfidf")),
-            f"{mean(each['seconds'] for each in sides['finetune']):.0f}" if "finetune" in sides else "",
+            _seconds(sides.get("finetune", [])),
         ]
         for (name, rows), sides in sorted(cells.items())
     ]
+
+
+def _seconds(found: list[dict[str, Any]]) -> str:
+    """Of the cells that ran alone; those that ran beside other work have none."""
+    times = [each["seconds"] for each in found if each.get("seconds") is not None]
+    return f"{mean(times):.0f}" if times else ""
 
 
 def _accuracy(found: list[dict[str, Any]], name: str) -> str:

@@ -47,6 +47,9 @@ def test_fine_tuning_shows_means_and_spread_and_no_side_of_the_search(language):
     assert len(line) == len(report_defaults.HEADS["finetune_defaults"][language])
     assert line[2] == "30.0 (20.0 to 40.0) MCC"
     assert line[3] == ""
+    assert line[-1] == "9"
+    beside = [{**each, "found": {**each["found"], "seconds": None}} for each in found]
+    assert report_defaults.finetune_defaults({"cells": beside}, language)[0][-1] == "", "ran beside other work"
 
 
 def test_budgets_have_a_ratio():
