@@ -50,7 +50,6 @@ COMMANDS = {
     "STS-B": Command("45s", "finetune", "STSB.train.tsv", ("STSB.dev.tsv", "--label", "score")),
     "OCNLI": Command("60s", "finetune", "OCNLI.train50k.tsv", ("OCNLI.dev.tsv", "--label", "label")),
     "SST-2, three seeds": Command("90s", "finetune", "SST2.train.tsv", ("SST2.dev.tsv", "--seeds", "3")),
-    "SST-2, learning curve": Command("90s", "finetune", "SST2.train.tsv", ("SST2.dev.tsv", "--curve")),
 }
 
 
