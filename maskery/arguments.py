@@ -121,21 +121,20 @@ def array(name: str, value: object, form: str, kinds: str = "iuf") -> NDArray[An
 
 def whole_numbers(name: str, value: object, least: int = 0) -> list[int]:
     """One whole number, or a list or an array of them."""
-    one = hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "shape", ())
-    found = array(name, [value] if one else value, "a list or an array of whole numbers", "iu")
+    found = array(name, [value] if _is_whole(value) else value, "a list or an array of whole numbers", "iu")
     if found.size and found.min() < least:
         raise ArgumentError(f"{name} holds {found.min()}", repair=f"give {name} as whole numbers, {least} or more")
     return [int(number) for number in found.ravel()]
 
 
-def processes(name: str, value: int) -> int:
-    """No more processes or threads than a machine can start."""
-    cores = os.cpu_count() or 1
+def processes(name: str, value: object) -> int:
+    """A number of processes or threads, no more than a machine can start; 0 is one."""
+    found, cores = count(name, value, 0), os.cpu_count() or 1
     most = max(64, 4 * cores)
-    if value > most:
-        cause = f"{name} {value:,} is too many: this machine has {cores} cores"
+    if found > most:
+        cause = f"{name} {found:,} is too many: this machine has {cores} cores"
         raise ArgumentError(cause, repair=f"{name} {most} or fewer")
-    return value
+    return found
 
 
 def optional_count(name: str, value: object, least: int = 1) -> int | None:

@@ -126,4 +126,4 @@ def test_words_on_a_corpus_without_them_are_refused_with_the_repair(changes, tol
 
 def test_a_rate_of_nothing_needs_no_words(wordless):
     changes = {"corruption.unit": "word", "corruption.rate": 0, "objectives.masked_token": False}
-    Feed(recipe("bert", changes), wordless, 0)
+    assert not Feed(recipe("bert", changes), wordless, 0).batch(0).edit.any()

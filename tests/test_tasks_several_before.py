@@ -20,6 +20,7 @@ from small_task import NO_DROPOUT, config_of, examples_of, family_model, quiet, 
 from maskery.checkpoint.exporting import export_model
 from maskery.checkpoint.load import load
 from maskery.errors import InputError, RecipeError, Stopped
+from maskery.language import phrases
 from maskery.tasks import pace
 from maskery.tasks.adapt import RECIPES as RECIPE_OF
 from maskery.tasks.adapt import adapt, adapting_recipe, taken
@@ -213,7 +214,8 @@ def test_few_updates_are_made_of_smaller_batches(model, tmp_path, monkeypatch):
     run = run_of(model, tmp_path / "open", Plan(budget=5.0), settings=open_batch, say=told.append)
     assert read_task(run.path).training.batch == 4
     assert 25 <= read_task(run.path).training.steps <= 40
-    assert any(line.startswith("batches of 4: of 16 rows only ") for line in told)
+    (line,) = [line for line in told if line.startswith("batch size 4: of 16 rows only ")]
+    assert phrases("zh").line(line).startswith("batch 大小 4：若为 16 行，时间预算内只够更新 ")
     given = {"epochs": 50, "training": {"lr": 1e-3, "batch": 16}}
     kept = run_of(model, tmp_path / "given", Plan(budget=5.0), settings=given)
     assert read_task(kept.path).training.batch == 16

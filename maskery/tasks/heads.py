@@ -2,7 +2,7 @@
 
     x -> [dropout, matrix, norm, activation] for each layer -> dropout -> matrix -> scores
 
-A layer may have its norm behind the activation, as ModernBERT's head has.
+A layer may have its norm after the activation, as ModernBERT's head has.
 
 Several dropouts (`samples`) share all matrices: each thins what the last matrix reads in its own way, and the mean of
 their losses is taken (multi-sample dropout). Without dropout they are one.
@@ -39,7 +39,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 class Layer(nn.Module):
     def __init__(self, width: int, config: LayerConfig, shape: Shape | None = None) -> None:
-        """`shape`: of the model, whose epsilon and biases a norm behind the activation has."""
+        """`shape`: of the model, whose epsilon and biases a norm after the activation has."""
         super().__init__()
         own = shape if config.norm == "after" else None
         self.after = config.norm == "after"

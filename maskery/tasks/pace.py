@@ -124,7 +124,8 @@ def within_budget(
     smaller = batch_for(planned.plan.steps * usual, usual) if open_batch else usual
     if smaller < usual:
         fitting = max(0, planned.plan.steps)
-        say(f"batches of {smaller}: of {usual} rows only {fitting} updates fit into the budget")
+        updates = f"{fitting} update{'' if fitting == 1 else 's'}"
+        say(f"batch size {smaller}: of {usual} rows only {updates} would fit into the budget")
         made.config = _in_batches(made.config, smaller, planned.units)
         planned = _planned(made, splits, seconds, began)
     config, plan, pace, units = made.config, planned.plan, planned.pace, planned.units

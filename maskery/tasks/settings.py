@@ -76,7 +76,7 @@ class LayerConfig(Config):
     width: int = Field(ge=1)
     activation: Literal["tanh", "relu", "gelu", "gelu_tanh", "none"] = "relu"
     norm: bool | Literal["after"] = False
-    """True: before the activation; after: behind it, with the epsilon and the biases of the model (ModernBERT)."""
+    """True: before the activation; "after": after it, with the epsilon and the biases of the model (ModernBERT)."""
     dropout: float = Field(0.0, ge=0, lt=1)
 
 

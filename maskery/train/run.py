@@ -101,7 +101,7 @@ def pretrain(
     """
     recipe, corpus = recipe_of(recipe).require(), corpus_of(corpus)
     folder = RunFolder(arguments.path("out", out, "the path of a run folder"))
-    workers = arguments.processes("workers", arguments.count("workers", workers, 0))
+    workers = arguments.processes("workers", workers)
     arguments.call("say", say)
     require_memory(recipe, corpus.vocabulary, corpus.target_vocabulary, sharded=fsdp)
     corpus.verify()

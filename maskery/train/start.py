@@ -60,7 +60,7 @@ def pretrain(
     store = corpus_of(corpus)
     folder = arguments.path("out", out, "the path of a run folder")
     arguments.call("say", say)
-    arguments.processes("workers", arguments.count("workers", workers, 0))
+    arguments.processes("workers", workers)
     for number, each in enumerate(arguments.items("loggers", loggers, "a list of loggers")):
         if not all(callable(getattr(each, name, None)) for name in ("begin", "log", "end")):
             raise arguments.wrong(f"loggers[{number}]", each, "an object with begin, log and end, as maskery.Logger")

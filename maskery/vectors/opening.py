@@ -75,7 +75,7 @@ def _read(path: Path, pool: tuple[str, ...] | None, allow_pickle: bool, say: Say
 
 
 def _pooled(model: Model, name: str, pool: str | Sequence[str] | None, say: Say) -> VectorModel:
-    """A model that says nothing of vectors: pooled by the mean, which is told where nothing else was asked for."""
+    """A model that says nothing of vectors: pooled by the mean, and a note says so unless a pooling is given."""
     most = longest_row(model)
     length = USUAL if most is None else min(USUAL, most)
     if pool is None:

@@ -58,7 +58,10 @@ TASKS: dict[str, str] = {
     ),
     "take a pretrained model, or pretrain it longer": "请换预训练充分的模型，或继续预训练",
     "{n1} s of the budget of {n2} s went before training began": "时间预算 {n2} 秒中有 {n1} 秒用在训练开始之前",
-    "batches of {n1}: of {n2} rows only {n3} updates fit into the budget": (
+    "batch size {n1}: of {n2} rows only {n3} updates would fit into the budget": (
+        "batch 大小 {n1}：若为 {n2} 行，时间预算内只够更新 {n3} 次"
+    ),
+    "batch size {n1}: of {n2} rows only {n3} update would fit into the budget": (
         "batch 大小 {n1}：若为 {n2} 行，时间预算内只够更新 {n3} 次"
     ),
     "budget of {n1} s: all {n2} epochs fit ({n3} steps; {n4} ms an update)": (
